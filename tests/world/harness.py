@@ -19,7 +19,7 @@ from soperator.kube.exec import Result
 from soperator.reconcile.app import AppOptions, assemble
 from soperator.reconcile.cache.slurm_poller import SlurmWatch
 from soperator.reconcile.context import Operator
-from soperator.reconcile.io.jail_watch_client import ask_jail
+from soperator.reconcile.io.jail_watch_client import query_jail
 from soperator.runtime.manager import run
 from soperator.slurmrest.client import SlurmRest
 from tests import statuses
@@ -45,7 +45,7 @@ class Town:
     later: float = 0.0
     asked_inside: int = 0
     is_mute: bool = False
-    inside: Callable[..., Awaitable[Result]] = remote.exec
+    pod_exec: Callable[..., Awaitable[Result]] = remote.exec
 
     def __post_init__(self):
         """Let slurmctld execute itself anew when it is told to read its files."""
@@ -69,9 +69,9 @@ class Town:
         return found[1] if found else ""
 
     async def execute(self, api, target, command):
-        """What a command in a container ends with: slurmctld and sackd say which configuration they have; all others are for `inside`."""
+        """What a command in a container ends with: slurmctld and sackd say which configuration they have; all others are for `pod_exec`."""
         if command[:2] != ["sh", "-c"] or "generation" not in command[2]:
-            return await self.inside(api, target, command)
+            return await self.pod_exec(api, target, command)
         self.asked_inside += 1
         if self.is_mute:
             raise remote.ExecFailed(f"{target}: no answer")
@@ -284,7 +284,7 @@ async def _nobody(_ip):
 
 @asynccontextmanager
 async def operating(
-    town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS, renderer="1", execute=remote.exec
+    town: Town, ask=query_jail, hear=_nobody, defaults=DEFAULTS, renderer="1", execute=remote.exec
 ) -> AsyncIterator[Town]:
     """Run an operator over the town's fakes, and stop it in order; the time of day is the loop's unless the test has its own."""
     if town.wall is time.time:
@@ -303,7 +303,7 @@ async def operating(
     async def connect(_key):
         return SlurmRest("http://rest", b"key", town.slurm)
 
-    town.inside = execute
+    town.pod_exec = execute
     said = AppOptions(defaults, None, None, 0, renderer)
     manager, slurm = assemble(
         town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: town.wall() + town.later

@@ -7,7 +7,7 @@ from soperator.kube import kinds
 from soperator.kube.exec import ExecFailed, Result
 from soperator.kube.views import ConditionView, ObjectMeta, Pod, PodStatus
 from soperator.reconcile.io.jail_watch_client import reason
-from soperator.reconcile.io.volume_capacity import Room
+from soperator.reconcile.io.volume_capacity import VolumeCapacity
 from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster
 from tests.world.harness import NS, Town, operating, until
@@ -183,7 +183,7 @@ async def test_whether_there_is_room_is_asked_once_a_minute():
         heard.append(ip)
         return "ok\n" if len(heard) == 1 else ""
 
-    room = Room(lambda: now[0], hear)
+    room = VolumeCapacity(lambda: now[0], hear)
     cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec())
     ready = ConditionView("Ready", "True")
     meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
@@ -237,13 +237,13 @@ async def test_what_a_pod_says_of_its_own_volume_is_a_condition(said, reason, wo
     spec = SlurmClusterSpec.model_validate({"controller": {"state": {"name": "demo-state"}}})
     status = PodStatus(pod_ip="10.0.0.2", conditions=(ConditionView("Ready", "True"),))
     found = [Pod(metadata=ObjectMeta(name="demo-controller-0"), status=status)]
-    (told,) = await Room(lambda: 0.0, hear).of_state(Cluster("slurm", "demo", "uid", spec), found)
+    (told,) = await VolumeCapacity(lambda: 0.0, hear).of_state(Cluster("slurm", "demo", "uid", spec), found)
     assert (told.status == "True", told.reason) == (reason == "Enough", reason)
     assert words in told.message
-    (told,) = await Room(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), found)
+    (told,) = await VolumeCapacity(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), found)
     assert (told.type, told.status == "True", told.reason) == ("DatabaseHasRoom", reason == "Enough", reason)
     assert words.replace("demo-state", "demo-database") in told.message
-    assert not await Room(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), [])
+    assert not await VolumeCapacity(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), [])
 
 
 @pytest.mark.parametrize("line", ["readOnly true", "readOnly: true", "readOnly=1"])
@@ -256,7 +256,7 @@ async def test_a_volume_that_has_become_read_only_is_told(of, kind, claim, line)
     async def hear(_ip):
         return f"ok\n\nroom 100 90 10 9 25\n{line}\n"
 
-    cluster, room = Cluster("slurm", "demo", "uid", SlurmClusterSpec()), Room(lambda: 0.0, hear)
+    cluster, room = Cluster("slurm", "demo", "uid", SlurmClusterSpec()), VolumeCapacity(lambda: 0.0, hear)
     meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
     found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ConditionView("Ready", "True"),)))]
     (told,) = await getattr(room, of)(cluster, found)
@@ -275,7 +275,7 @@ async def test_a_volume_that_can_be_written_has_room(line):
     meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
     found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ConditionView("Ready", "True"),)))]
     cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec())
-    (told,) = await Room(lambda: 0.0, hear).of_jail(cluster, found)
+    (told,) = await VolumeCapacity(lambda: 0.0, hear).of_jail(cluster, found)
     assert (told.status, told.reason) == ("True", "Enough")
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from soperator.agents.errors import Refusal, leave
+from soperator.agents.errors import Refusal, exit_with_error
 
 FOLDERS_OF_LIBRARIES = ("lib", "lib64", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib", ".")
 FOLDERS_OF_PROGRAMS = ("bin", "usr/bin")
@@ -198,7 +198,7 @@ def main() -> None:
         write(files, said.list)
         print(f"{said.name}: {len(files)} files of a GPU driver")
     except (Refusal, OSError) as error:
-        leave(error)
+        exit_with_error(error)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ class Refusal(Exception):  # noqa: N818
         self.final = final
 
 
-def leave(error: Exception, code: int = 1) -> NoReturn:
+def exit_with_error(error: Exception, code: int = 1) -> NoReturn:
     """End this agent: print the cause on standard error, and write it to the termination message."""
     sentence = f"soperator: {error}"
     write_termination_message(sentence)

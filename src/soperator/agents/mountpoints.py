@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soperator.agents.errors import Refusal, leave
+from soperator.agents.errors import Refusal, exit_with_error
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -121,7 +121,7 @@ def main() -> None:
     try:
         print(make_all([PodMountPoint(**each) for each in json.loads(sys.argv[1])]))
     except (Refusal, OSError) as error:
-        leave(error)
+        exit_with_error(error)
 
 
 if __name__ == "__main__":

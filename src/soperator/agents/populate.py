@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from soperator import __version__
-from soperator.agents.errors import Refusal, leave, write_termination_message
+from soperator.agents.errors import Refusal, exit_with_error, write_termination_message
 from soperator.agents.jail_volume import alone, flush
 from soperator.agents.loader import link_driver
 from soperator.agents.refill import Journal, overwrite, present, put_back, read_journal, write_journal
@@ -297,7 +297,7 @@ def main() -> None:
             )
         write_termination_message((records / "populated.json").read_text())
     except (Refusal, OSError) as error:
-        leave(error, FINAL if isinstance(error, Refusal) and error.final else 1)
+        exit_with_error(error, FINAL if isinstance(error, Refusal) and error.final else 1)
 
 
 if __name__ == "__main__":

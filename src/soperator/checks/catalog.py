@@ -58,17 +58,17 @@ def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]
 
 
 def plan(
-    checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]], turns_away: bool = False
+    checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]], requeues_jobs: bool = False
 ) -> str:
     """Return the plan as JSON for the runner: the checks, the seconds until a report is renewed, and the thresholds by machine type, `more` before
     the shipped ones.
 
-    `turns_away` says whether a failure in the prolog requeues the job.
+    `requeues_jobs` says whether a failure in the prolog requeues the job.
     """
     ours = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
     limits = ours | {machine: {**ours.get(machine, {}), **said} for machine, said in more.items()}
     said = {"checks": {each.name: table(each) for each in checks}, "machines": limits, "renew": renew}
-    said |= {"turnsAway": True} if turns_away else {}
+    said |= {"turnsAway": True} if requeues_jobs else {}
     return json.dumps(said, indent=1)
 
 

@@ -32,13 +32,13 @@ def checks(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> list[C
 
 def plan(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> str:
     """Return the plan as JSON for the runner on a NodeSet's nodes."""
-    turns_away = health.prolog_epilog and health.mode == "Drain"
+    requeues_jobs = health.prolog_epilog and health.mode == "Drain"
     found = checks(health, nodeset, facts)
     return catalog.plan(
         found,
         RENEWED * seconds(health.interval),
         {each.machine_type: numbers(each.values) for each in health.thresholds_by_machine_type},
-        turns_away,
+        requeues_jobs,
     )
 
 

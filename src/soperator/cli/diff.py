@@ -179,7 +179,7 @@ async def _specs(
     from soperator.kube.kinds import NODESET, SLURMCLUSTER
     from soperator.kube.views import Custom
     from soperator.reconcile.cache.decode import read_cluster, read_nodeset
-    from soperator.render.cluster.objects import when_settled, with_members
+    from soperator.render.cluster.objects import after_start, with_members
     from soperator.render.parts.model import Cluster, NodeSet
 
     mine = {each: spec for kind, each, spec in given if kind == "NodeSet" and isinstance(spec, NodeSetSpec)}
@@ -202,7 +202,7 @@ async def _specs(
         each: NodeSet(namespace, each, sets[each].uid if each in sets else "", spec) for each, spec in mine.items()
     }
     members = [each for each in sets.values() if each.spec.cluster == name]
-    return await _with_contents(api, when_settled(with_members(cluster, members))), members
+    return await _with_contents(api, after_start(with_members(cluster, members))), members
 
 
 async def _with_contents(api: "Api", cluster: "Cluster") -> "Cluster":

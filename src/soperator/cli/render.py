@@ -59,7 +59,7 @@ def _rendered(
     """Return the objects of each cluster and of its NodeSets, as the operator would apply them to a namespace that has only these ConfigMaps."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
-    from soperator.render.cluster.objects import when_settled, with_members
+    from soperator.render.cluster.objects import after_start, with_members
     from soperator.render.parts.model import Cluster, NodeSet
 
     out: list[Object] = []
@@ -71,7 +71,7 @@ def _rendered(
                 if isinstance(other.spec, NodeSetSpec)
                 and (other.namespace, other.spec.cluster) == (found.namespace, found.name)
             ]
-            cluster = when_settled(with_members(Cluster(found.namespace, found.name, "", found.spec), node_sets))
+            cluster = after_start(with_members(Cluster(found.namespace, found.name, "", found.spec), node_sets))
             out += _of_cluster(_with_contents(cluster, given), node_sets, defaults)
     return out
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wish:
+class RequestField:
     """One thing that can be requested: the kind and the path of its field, fields that are set beside it, and its danger where it has one."""
 
     kind: str
@@ -33,13 +33,13 @@ class Wish:
 
 
 _OVERWRITE = "it drains all workers, closes login and replaces the whole root; jail.refill.keep says what stays"
-WISHES: Mapping[str, Wish] = MappingProxyType(
+WISHES: Mapping[str, RequestField] = MappingProxyType(
     {
-        "keys": Wish("SlurmCluster", ("auth", "rotateRequest")),
-        "repair-jail": Wish("SlurmCluster", ("jail", "refill", "request"), {"mode": "Missing"}),
-        "replace-jail": Wish("SlurmCluster", ("jail", "refill", "request"), {"mode": "Overwrite"}, _OVERWRITE),
-        "upgrade": Wish("SlurmCluster", ("upgrade", "request")),
-        "check": Wish("HealthCheck", ("when", "runRequest")),
+        "keys": RequestField("SlurmCluster", ("auth", "rotateRequest")),
+        "repair-jail": RequestField("SlurmCluster", ("jail", "refill", "request"), {"mode": "Missing"}),
+        "replace-jail": RequestField("SlurmCluster", ("jail", "refill", "request"), {"mode": "Overwrite"}, _OVERWRITE),
+        "upgrade": RequestField("SlurmCluster", ("upgrade", "request")),
+        "check": RequestField("HealthCheck", ("when", "runRequest")),
     }
 )
 
@@ -71,7 +71,7 @@ def request(
     say(f"{wish.kind} {name}: {field_} is {made}; `soperator why` and its conditions have the progress")
 
 
-def chosen(what: str, yes: bool) -> Wish:
+def chosen(what: str, yes: bool) -> RequestField:
     """Return what is requested; raises CliError if there is no such thing, or if it has a danger and nobody said yes."""
     if what not in WISHES:
         raise CliError(f"{what}: nothing of this name can be requested: choose one of {', '.join(WISHES)}")
@@ -91,7 +91,7 @@ def former(obj: "Custom", path: tuple[str, ...]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def body(kind: "Kind", obj: "Custom", wish: Wish, word: str) -> dict[str, Any]:
+def body(kind: "Kind", obj: "Custom", wish: RequestField, word: str) -> dict[str, Any]:
     """Return the object with only the fields of the request; its uid, because an apply would create an object that is gone."""
     inner: dict[str, Any] = {**wish.beside, wish.path[-1]: word}
     for key in reversed(wish.path[:-1]):
@@ -100,14 +100,14 @@ def body(kind: "Kind", obj: "Custom", wish: Wish, word: str) -> dict[str, Any]:
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": inner}
 
 
-async def _request(wish: Wish, key: tuple[str, str], word: str, force: bool) -> None:
+async def _request(wish: RequestField, key: tuple[str, str], word: str, force: bool) -> None:
     from soperator.kube.api import Api
 
     async with Api.connect("soperator-cli") as api:
         await send(api, wish, (key[0] or api.namespace, key[1]), word, force)
 
 
-async def send(api: "Api", wish: Wish, key: tuple[str, str], word: str, force: bool = False) -> None:
+async def send(api: "Api", wish: RequestField, key: tuple[str, str], word: str, force: bool = False) -> None:
     """Write the request into the object of this namespace and name; raises CliError with the cause as its message, or KubeError."""
     from soperator.kube.errors import Conflict, Invalid, NotFound
     from soperator.kube.kinds import HEALTHCHECK, SLURMCLUSTER

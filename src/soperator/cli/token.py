@@ -74,12 +74,12 @@ def bounded(lifetime: str, longest: str) -> int:
 
 async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None:
     """Check with slurmctld that a user may have a token; raises CliError if not. If slurmctld cannot be queried, a note reports that."""
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.reconcile.keys.user_tokens import refusal
     from soperator.slurmrest.client import SlurmError
 
     try:
-        why = refusal(user, await Inside(api).uid(cluster, user), admin)
+        why = refusal(user, await PodExec(api).uid(cluster, user), admin)
     except SlurmError as error:
         why = refusal(user, -1, admin)
         say(f"Note: slurmctld could not look up user {user}: {error}", err=True)

@@ -11,7 +11,7 @@ Kind = Literal["label", "annotation", "finalizer", "condition"]
 
 
 @dataclass(frozen=True)
-class Mark:
+class LabelRow:
     """One key: whether it is a label or an annotation, the objects that have it, and its meaning; `is_yours` if a person may write it."""
 
     key: str
@@ -22,58 +22,58 @@ class Mark:
 
 
 MARKS = (
-    Mark(labels.ABANDON, "annotation", "NodeSet, SlurmCluster, SlurmAccount, SlurmQOS",
+    LabelRow(labels.ABANDON, "annotation", "NodeSet, SlurmCluster, SlurmAccount, SlurmQOS",
          "`true`: a deletion no longer waits for jobs; it continues at once, and the jobs end.", True),
-    Mark(labels.JOINED, "annotation", "SlurmCluster",
+    LabelRow(labels.JOINED, "annotation", "SlurmCluster",
          "The request of the key rotation whose key all hosts outside Kubernetes have; the rotation waits for it.", True),
-    Mark(labels.ACCEPT_KEY, "annotation", "SlurmCluster",
+    LabelRow(labels.ACCEPT_KEY, "annotation", "SlurmCluster",
          "The resourceVersion of a Secret whose key the daemons have, although the operator remembers another key; no other version counts.", True),
-    Mark(labels.BROUGHT_FOR, "annotation", "Secrets with keys",
+    LabelRow(labels.BROUGHT_FOR, "annotation", "Secrets with keys",
          "The SlurmCluster for which a person provides the keys; without it a Secret that the operator did not make is refused.", True),
-    Mark(labels.MANAGED_BY, "label", "all objects of the operator", f"`{labels.MANAGER}`."),
-    Mark(labels.APP, "label", "all objects of a cluster", f"`{labels.APP_NAME}`, for tools; the operator does not read it."),
-    Mark(labels.INSTANCE, "label", "all objects of a cluster", "The name of the SlurmCluster, for tools."),
-    Mark(labels.COMPONENT, "label", "everything of a role", "The role, for tools."),
-    Mark(labels.CLUSTER, "label", "all objects of a cluster", "The name of the SlurmCluster."),
-    Mark(labels.ROLE, "label", "pods", "The role of the pod, such as `controller`, `login` or `worker`."),
-    Mark(labels.NODESET, "label", "pods of workers", "The name of the NodeSet."),
-    Mark(labels.INDEX, "label", "pods of workers", "The index of the Slurm node in its NodeSet."),
-    Mark(labels.PROTECTED, "label", "pods of workers",
+    LabelRow(labels.MANAGED_BY, "label", "all objects of the operator", f"`{labels.MANAGER}`."),
+    LabelRow(labels.APP, "label", "all objects of a cluster", f"`{labels.APP_NAME}`, for tools; the operator does not read it."),
+    LabelRow(labels.INSTANCE, "label", "all objects of a cluster", "The name of the SlurmCluster, for tools."),
+    LabelRow(labels.COMPONENT, "label", "everything of a role", "The role, for tools."),
+    LabelRow(labels.CLUSTER, "label", "all objects of a cluster", "The name of the SlurmCluster."),
+    LabelRow(labels.ROLE, "label", "pods", "The role of the pod, such as `controller`, `login` or `worker`."),
+    LabelRow(labels.NODESET, "label", "pods of workers", "The name of the NodeSet."),
+    LabelRow(labels.INDEX, "label", "pods of workers", "The index of the Slurm node in its NodeSet."),
+    LabelRow(labels.PROTECTED, "label", "pods of workers",
          "`true` while an eviction would end a job: the PodDisruptionBudget of the cluster selects it."),
-    Mark(labels.SAFE_TO_EVICT, "annotation", "pods of workers", "`false`: the cluster autoscaler leaves the Node alone."),
-    Mark(labels.TEMPLATE, "annotation", "pods of workers, the populate Job",
+    LabelRow(labels.SAFE_TO_EVICT, "annotation", "pods of workers", "`false`: the cluster autoscaler leaves the Node alone."),
+    LabelRow(labels.TEMPLATE, "annotation", "pods of workers, the populate Job",
          "A hash of the template of the NodeSet's pods. A rollout replaces a pod with another hash."),
-    Mark(labels.PLAN, "annotation", "pods that enter the jail", "A hash of the pod's mount plan."),
-    Mark(labels.IMAGE, "annotation", "pods, the populate Job", "The pod's image of Slurm, or the Job's image of the jail."),
-    Mark(labels.DRAINED, "annotation", "pods of workers",
+    LabelRow(labels.PLAN, "annotation", "pods that enter the jail", "A hash of the pod's mount plan."),
+    LabelRow(labels.IMAGE, "annotation", "pods, the populate Job", "The pod's image of Slurm, or the Job's image of the jail."),
+    LabelRow(labels.DRAINED, "annotation", "pods of workers",
          "The reason of a lasting drain by the operator. The operator does not drain again a node that a person resumed."),
-    Mark(labels.GIVES_WAY, "annotation", "pods of workers",
+    LabelRow(labels.GIVES_WAY, "annotation", "pods of workers",
          "`true`: a deleted pod ends only when its node is drained (`preemptible`)."),
-    Mark(labels.IN_SERVICE, "condition", "pods of workers", "Whether Slurm starts jobs on the node, and if not, why."),
-    Mark(labels.CONFIG, "annotation", "pods of slurmrestd and slurmdbd", "The generation of Slurm's files in the pod."),
-    Mark(labels.SECRETS, "annotation", "pods of slurmdbd and the database", "The versions of the Secrets with which the pod started."),
-    Mark(labels.GENERATION, "label", "what judges a configuration", "The generation that the trial reads."),
-    Mark(labels.FIXED, "annotation", "pods of slurmctld", "The settings that only a restart of slurmctld changes."),
-    Mark(labels.TRANSACTION, "annotation", "the ConfigMap with Slurm's files", "The progress of a change of the configuration."),
-    Mark(labels.PLACES, "annotation", "the ConfigMap with Slurm's files", "The locations of the nodes in topology.conf."),
-    Mark(labels.MEMORY, "annotation", "the anchor of a cluster",
+    LabelRow(labels.IN_SERVICE, "condition", "pods of workers", "Whether Slurm starts jobs on the node, and if not, why."),
+    LabelRow(labels.CONFIG, "annotation", "pods of slurmrestd and slurmdbd", "The generation of Slurm's files in the pod."),
+    LabelRow(labels.SECRETS, "annotation", "pods of slurmdbd and the database", "The versions of the Secrets with which the pod started."),
+    LabelRow(labels.GENERATION, "label", "what judges a configuration", "The generation that the trial reads."),
+    LabelRow(labels.FIXED, "annotation", "pods of slurmctld", "The settings that only a restart of slurmctld changes."),
+    LabelRow(labels.TRANSACTION, "annotation", "the ConfigMap with Slurm's files", "The progress of a change of the configuration."),
+    LabelRow(labels.PLACES, "annotation", "the ConfigMap with Slurm's files", "The locations of the nodes in topology.conf."),
+    LabelRow(labels.MEMORY, "annotation", "the anchor of a cluster",
          "What the operator must remember of the cluster and its NodeSets, after a checksum. The operator undoes an edit."),
-    Mark(labels.MEMORY, "label", "ConfigMaps that store what is remembered of a HealthCheck or SlurmAccount", "The kind of that object."),
-    Mark(labels.POINTS, "annotation", "the Job that creates mount points", "The mount points that the Job has created."),
-    Mark(labels.FILL, "annotation", "the Job that creates mount points", "The fill of the jail in which the Job created them."),
-    Mark(labels.REQUEST, "annotation", "the populate Job, Jobs of backups", "The request that the Job carries out."),
-    Mark(labels.MODE, "annotation", "the populate Job", "`Missing` or `Overwrite`."),
-    Mark(labels.KEEP, "annotation", "claims and Secrets that a deletion leaves", "`true`: the object has no owner, so it outlives its cluster."),
-    Mark(labels.ROTATION, "annotation", "Secrets with keys", "The request of the last rotation."),
-    Mark(labels.STAGE, "annotation", "Secrets with keys", "The stage of the rotation."),
-    Mark(labels.SINCE, "annotation", "Secrets with keys, Jobs of backups",
+    LabelRow(labels.MEMORY, "label", "ConfigMaps that store what is remembered of a HealthCheck or SlurmAccount", "The kind of that object."),
+    LabelRow(labels.POINTS, "annotation", "the Job that creates mount points", "The mount points that the Job has created."),
+    LabelRow(labels.FILL, "annotation", "the Job that creates mount points", "The fill of the jail in which the Job created them."),
+    LabelRow(labels.REQUEST, "annotation", "the populate Job, Jobs of backups", "The request that the Job carries out."),
+    LabelRow(labels.MODE, "annotation", "the populate Job", "`Missing` or `Overwrite`."),
+    LabelRow(labels.KEEP, "annotation", "claims and Secrets that a deletion leaves", "`true`: the object has no owner, so it outlives its cluster."),
+    LabelRow(labels.ROTATION, "annotation", "Secrets with keys", "The request of the last rotation."),
+    LabelRow(labels.STAGE, "annotation", "Secrets with keys", "The stage of the rotation."),
+    LabelRow(labels.SINCE, "annotation", "Secrets with keys, Jobs of backups",
          "The time since which no daemon signs with the former key, or when the backup began, in seconds since 1970."),
-    Mark(labels.DIGEST, "annotation", "Secrets with keys, pods", "A hash of the key file that daemons read."),
-    Mark(labels.CHECKSUM, "annotation", "copies of Secrets with keys", "A hash of the copied files."),
-    Mark(labels.BROUGHT, "annotation", "copies of Secrets with keys", "`true`: a person provided the keys."),
-    Mark(labels.TOKEN, "annotation", "Secrets with tokens of users", "The token's user, its expiry, and the version of the key that signed it."),
-    Mark(labels.UNHEALTHY, "annotation", "Nodes", "The failed check for which a worker has left the Node."),
-    Mark(labels.FINALIZER, "finalizer", "NodeSet, SlurmCluster, the anchor", "The deletion of the object waits until no job is left."),
+    LabelRow(labels.DIGEST, "annotation", "Secrets with keys, pods", "A hash of the key file that daemons read."),
+    LabelRow(labels.CHECKSUM, "annotation", "copies of Secrets with keys", "A hash of the copied files."),
+    LabelRow(labels.BROUGHT, "annotation", "copies of Secrets with keys", "`true`: a person provided the keys."),
+    LabelRow(labels.TOKEN, "annotation", "Secrets with tokens of users", "The token's user, its expiry, and the version of the key that signed it."),
+    LabelRow(labels.UNHEALTHY, "annotation", "Nodes", "The failed check for which a worker has left the Node."),
+    LabelRow(labels.FINALIZER, "finalizer", "NodeSet, SlurmCluster, the anchor", "The deletion of the object waits until no job is left."),
 )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def _lines() -> Iterator[str]:
     yield from _table([each for each in MARKS if not each.is_yours])
 
 
-def _table(marks: list[Mark]) -> Iterator[str]:
+def _table(marks: list[LabelRow]) -> Iterator[str]:
     yield "| key | what | on | meaning |"
     yield "|---|---|---|---|"
     for each in marks:

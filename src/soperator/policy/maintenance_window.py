@@ -6,7 +6,7 @@ from soperator.api.validation.schedule import last_start
 
 
 @dataclass(frozen=True)
-class Hours:
+class WindowSchedule:
     """A schedule in UTC, and the seconds for which the window stays open."""
 
     schedule: str

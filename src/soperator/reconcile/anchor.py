@@ -97,7 +97,7 @@ async def release(operator: Operator, key: Key) -> None:
             await operator.api.delete(kinds.CONFIGMAP, found.namespace, found.name, Deletion(uid=found.uid))
 
 
-async def release_lone(operator: Operator, key: Key) -> bool:
+async def release_without_cluster(operator: Operator, key: Key) -> bool:
     """Delete the anchor of a cluster that no longer exists although the operator did not remove its finalizer.
 
     Reads the API server, not the cache.
@@ -173,7 +173,7 @@ def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
     if (
         obj is None
         or not finalizers.is_ending(obj)
-        or not finalizers.holds(obj)
+        or not finalizers.has_finalizer(obj)
         or finalizers.is_collected(obj.metadata)
     ):
         return None

@@ -26,17 +26,17 @@ from soperator.reconcile.cluster.reconciler import ClusterControl
 from soperator.reconcile.context import Operator
 from soperator.reconcile.healthcheck.reconciler import HealthCheckControl
 from soperator.reconcile.io.jail_watch_client import (
-    Ask,
-    Hear,
-    ask_jail,
-    hear_jail,
+    QueryJail,
+    ReadReport,
+    query_jail,
+    read_jail_report,
 )
 from soperator.reconcile.io.metrics import observed
 from soperator.reconcile.io.pod_events import PodEvents
-from soperator.reconcile.io.slurm_exec import Inside, Run
+from soperator.reconcile.io.slurm_exec import PodExec, Run
 from soperator.reconcile.io.start_events import StartEvents
 from soperator.reconcile.io.status_throttle import StatusThrottle
-from soperator.reconcile.io.volume_capacity import Room
+from soperator.reconcile.io.volume_capacity import VolumeCapacity
 from soperator.reconcile.nodeset.reconciler import NodeSetControl
 from soperator.render import version
 from soperator.render.cluster.slurmrestd import url
@@ -123,8 +123,8 @@ def assemble(
     api: Api,
     said: AppOptions,
     connect: Connect,
-    ask: Ask = ask_jail,
-    hear: Hear = hear_jail,
+    ask: QueryJail = query_jail,
+    hear: ReadReport = read_jail_report,
     execute: Run = remote.exec,
     wall: Callable[[], float] = time.time,
 ) -> tuple[Manager, SlurmWatch]:
@@ -146,16 +146,16 @@ def assemble(
         slurm,
         said.defaults,
         pace,
-        Room(_now, hear),
+        VolumeCapacity(_now, hear),
         PodEvents(_now),
         StartEvents(_now),
-        Inside(api, execute),
+        PodExec(api, execute),
         wall=wall,
-        ask_jail=ask,
+        query_jail=ask,
         renderer=said.renderer,
     )
     metrics = OperatorMetrics()
-    metrics.export(lambda: observed(stores, slurm, operator.room))
+    metrics.export(lambda: observed(stores, slurm, operator.capacity))
     cluster, nodeset, check = ClusterControl(operator), NodeSetControl(operator), HealthCheckControl(operator)
     account, quality = setup.make_controls(operator)
     reflectors = [

@@ -18,13 +18,13 @@ from soperator.reconcile.cache.informers import Stores
 from soperator.reconcile.cache.namespaces import Namespaces
 from soperator.reconcile.cache.per_object import Memories
 from soperator.reconcile.cache.slurm_poller import SlurmWatch
-from soperator.reconcile.cache.workers import Roster
-from soperator.reconcile.io.jail_watch_client import Ask, ask_jail
+from soperator.reconcile.cache.workers import WorkerCache
+from soperator.reconcile.io.jail_watch_client import QueryJail, query_jail
 from soperator.reconcile.io.pod_events import PodEvents
-from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.slurm_exec import PodExec
 from soperator.reconcile.io.start_events import StartEvents
 from soperator.reconcile.io.status_throttle import StatusThrottle
-from soperator.reconcile.io.volume_capacity import Room
+from soperator.reconcile.io.volume_capacity import VolumeCapacity
 from soperator.reconcile.readiness import readiness_event, with_readiness
 from soperator.render.parts.model import Defaults
 from soperator.runtime.apply import Applier
@@ -60,15 +60,15 @@ class Operator:
     recorder: Recorder
     slurm: SlurmWatch
     defaults: Defaults
-    pace: StatusThrottle
-    room: Room
+    status_throttle: StatusThrottle
+    capacity: VolumeCapacity
     pulls: PodEvents
     starts: StartEvents
-    inside: Inside
+    pod_exec: PodExec
     wall: Callable[[], float] = time.time
-    roster: Roster = field(default_factory=Roster)
+    worker_cache: WorkerCache = field(default_factory=WorkerCache)
     memory: Memories = field(default_factory=Memories)
-    ask_jail: Ask = ask_jail
+    query_jail: QueryJail = query_jail
     renderer: str = ""
 
     @cached_property
@@ -104,10 +104,10 @@ class Operator:
         )
         is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS if current)
         is_news = is_news or _are_all_up(fields) != _are_all_up(current)
-        if wait := self.pace.wait(obj.metadata.uid, is_news):
+        if wait := self.status_throttle.wait(obj.metadata.uid, is_news):
             return min(wait, due or wait)
         if await self._write(kind, obj, fields, conditions):
-            self.pace.wrote(obj.metadata.uid)
+            self.status_throttle.wrote(obj.metadata.uid)
         return due
 
     async def write_status_at_once(
@@ -136,7 +136,7 @@ class Operator:
         others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
         await self.write_status_at_once(kind, obj, kept | dict(fields), [*others, said])
 
-    async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
+    async def write_error_status(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
         """Report an error that stopped a pass in the object's status. A temporary error (a lost connection, a conflict) is only logged."""
         if obj is None or isinstance(error, Conflict | Unreachable | TooBusy):
             return
@@ -165,13 +165,13 @@ class Operator:
         uid = old.metadata.uid
         self.applier.forget(uid)
         self.status.forget(uid)
-        self.pace.forget(uid)
+        self.status_throttle.forget(uid)
         self.memory.forget("object", uid)
 
     def forget_cluster(self, key: Key) -> None:
         """Forget a cluster that no longer exists."""
         self.slurm.forget(key)
-        self.room.forget(key)
+        self.capacity.forget(key)
         self.memory.forget("cluster", key)
 
 

@@ -36,7 +36,7 @@ def is_ending(obj: Custom) -> bool:
     return obj.metadata.deletion_timestamp is not None
 
 
-def holds(obj: Custom) -> bool:
+def has_finalizer(obj: Custom) -> bool:
     """Return whether the object has our finalizer."""
     return labels.FINALIZER in obj.metadata.finalizers
 
@@ -46,10 +46,10 @@ def is_collected(meta: ObjectMeta) -> bool:
     return not _OF_COLLECTOR.isdisjoint(meta.finalizers)
 
 
-async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
+async def add_finalizer(operator: Operator, kind: Kind, obj: Custom) -> None:
     """Add our finalizer to an object; called before the first child of the object is created."""
     meta = obj.metadata
-    if holds(obj):
+    if has_finalizer(obj):
         operator.memory(_HELD).pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
     elif operator.memory(_HELD).get(meta.uid) != meta.resource_version:  # the cache may not show our write yet
         operator.memory(_HELD)[meta.uid] = meta.resource_version
@@ -63,7 +63,7 @@ async def give_up(operator: Operator, obj: Custom) -> None:
         await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
 
 
-async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
+async def remove_finalizer(operator: Operator, kind: Kind, obj: Custom) -> None:
     """Remove our finalizer, so that Kubernetes deletes the object."""
     operator.memory(_HELD).pop(obj.metadata.uid, None)
     await _write(operator, kind, obj, [])
@@ -161,7 +161,7 @@ def has_controller(operator: Operator, key: Key) -> bool:
 def _comes_back(operator: Operator, key: Key) -> bool:
     """Return whether the reconciler of a SlurmCluster restores a missing slurmctld: it does while any worker is left."""
     obj = operator.stores.clusters.get(*key)
-    return obj is not None and (not is_ending(obj) or holds(obj))
+    return obj is not None and (not is_ending(obj) or has_finalizer(obj))
 
 
 def is_left(operator: Operator, pod: Pod) -> bool:

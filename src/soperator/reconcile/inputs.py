@@ -9,7 +9,7 @@ from soperator.api.validation.confinement import cluster_loosened, loosened
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import ConditionView
-from soperator.policy.cluster.conditions import Facts, Role
+from soperator.policy.cluster.conditions import ClusterFacts, Role
 from soperator.policy.workers import node_records, power_states
 from soperator.policy.workers.from_spec import policy_of
 from soperator.policy.workers.types import OnDemand, RecordFields, WorkerPod, WorkerSnapshot
@@ -38,12 +38,12 @@ def sized(operator: Operator, cluster: Cluster) -> Cluster:
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     made = site_files.with_contents(operator, made)
     if cluster.has_topology:
-        crews = [(each, roster(operator, each)) for each in nodesets]
-        made = replace(made, places=topology.places(operator, made, crews, transaction(operator, cluster)))
+        sets = [(each, worker_set(operator, each)) for each in nodesets]
+        made = replace(made, places=topology.places(operator, made, sets, transaction(operator, cluster)))
     return replace(made, accounted=True) if accounting.is_on(operator, made, transaction(operator, cluster)) else made
 
 
-def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
+def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> ClusterFacts:
     """Return the inputs of the conditions of a cluster."""
     key = cluster.key
     known = operator.namespaces.view(cluster.namespace)
@@ -52,7 +52,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
         *(_as_they_are(operator, each) if each.name in known.refused else workers(operator, each) for each in mine),
         *(_as_they_are(operator, each) for each in membership.unreadable(operator, cluster)),
     ]
-    return Facts(
+    return ClusterFacts(
         problems=problems,
         jail=jail,
         points=point_wait(operator, cluster, members(operator, cluster)),
@@ -71,11 +71,11 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
 
     A pod whose deletion was sent counts as being deleted, although the cache may not show it yet, because its node must not be resumed.
     """
-    crew = roster(operator, nodeset)
+    current = worker_set(operator, nodeset)
     done = {
         each.seen.index: _with_memory(operator, uid, each.seen)
         for uid in (*operator.memory(DELETED), *operator.memory(REGISTERED))
-        if (each := crew.by_uid.get(uid)) and each.seen
+        if (each := current.by_uid.get(uid)) and each.seen
     }
     record = None if ending else _record(cluster, nodeset)
     template = "" if ending else worker_pod.template_hash(cluster, nodeset, operator.defaults)
@@ -83,16 +83,16 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
         nodeset=nodeset.name,
         wanted=0 if ending else nodeset.spec.replicas,
         template=template,
-        pods={**crew.seen, **done} if done else crew.seen,
+        pods={**current.seen, **done} if done else current.seen,
         nodes=operator.slurm.nodes(cluster.key),
-        machines=crew.machines,
+        machines=current.machines,
         policy=policy_of(nodeset.spec),
         now=operator.wall(),
         ending=ending,
-        calm=crew.calm.get(template, frozenset()) - done.keys(),
+        settled=current.settled.get(template, frozenset()) - done.keys(),
         on_demand=on_demand(nodeset),
         record=record,
-        differing=_differing(crew, record),
+        differing=_differing(current, record),
     )
 
 
@@ -101,11 +101,11 @@ def _record(cluster: Cluster, nodeset: NodeSet) -> RecordFields:
     return RecordFields(features, nodeset.spec.weight)
 
 
-def _differing(crew: WorkerSet, wanted: RecordFields | None) -> frozenset[int]:
+def _differing(current: WorkerSet, wanted: RecordFields | None) -> frozenset[int]:
     """The workers whose Slurm node has other features or another weight than the spec says."""
     if wanted is None:
         return frozenset()
-    wrong = (indexes for shape, indexes in crew.by_shape.items() if not node_records.is_as_wanted(shape, wanted))
+    wrong = (indexes for shape, indexes in current.by_shape.items() if not node_records.is_as_wanted(shape, wanted))
     return frozenset().union(*wrong)
 
 
@@ -141,19 +141,19 @@ def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
     )
 
 
-def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:
+def worker_set(operator: Operator, nodeset: NodeSet) -> WorkerSet:
     """Return the workers of a NodeSet, each with the values that a pass needs."""
     heard, stores = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster)), operator.stores
     key = nodeset.key
-    return operator.roster.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
+    return operator.worker_cache.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
 
 
 def workers(operator: Operator, nodeset: NodeSet) -> Role:
     """Return the number of workers that can take jobs: ready in Kubernetes, and up in Slurm's last answer."""
-    crew = roster(operator, nodeset)
-    found, troubles = len(crew.workers), crew.troubles
+    current = worker_set(operator, nodeset)
+    found, troubles = len(current.workers), current.troubles
     if nodeset.spec.power_saving:
-        return _awake(crew, operator.wall() - seconds(nodeset.spec.power_saving.resume_timeout))
+        return _awake(current, operator.wall() - seconds(nodeset.spec.power_saving.resume_timeout))
     ready = min(found - len(troubles), nodeset.spec.replicas)
     return Role(
         ready, nodeset.spec.replicas, troubles[0] if troubles else pod_status.missing(nodeset.spec.replicas - found)
@@ -165,12 +165,12 @@ def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
 
     The operator creates none, the NodeSet's status reports the cause, and the existing ones have to be ready.
     """
-    found = len(roster(operator, nodeset).workers)
+    found = len(worker_set(operator, nodeset).workers)
     spec = nodeset.spec.model_copy(update={"replicas": found})
     return workers(operator, replace(nodeset, spec=spec)) if found else Role()
 
 
-def _awake(crew: WorkerSet, late: float) -> Role:
+def _awake(current: WorkerSet, late: float) -> Role:
     """Return the counts of a NodeSet with power saving. Only awake nodes count: a node that wakes or goes to sleep is not missing.
 
     Slurm calls a node awake once its slurmd has registered, and Kubernetes calls the pod ready some seconds later. So an unready pod counts as
@@ -178,10 +178,12 @@ def _awake(crew: WorkerSet, late: float) -> Role:
     """
     awake = [
         each
-        for each in crew.workers
+        for each in current.workers
         if each.slurm is None or power_states.phase_of(each.slurm) is power_states.Phase.AWAKE
     ]
-    found = [each for each in awake if not (each.seen and each.seen.born > late and pod_status.comes_up(each.pod))]
+    found = [
+        each for each in awake if not (each.seen and each.seen.born > late and pod_status.is_first_start(each.pod))
+    ]
     troubles = [each.trouble for each in found if each.trouble]
     return Role(len(found) - len(troubles), len(found), troubles[0] if troubles else "")
 
@@ -203,9 +205,9 @@ def counts(
             *(("asleep", "waking", "desiredReplicas") if nodeset.spec.power_saving else ()),
         )
         return wanted | {key: former[key] for key in kept if key in former}
-    crew = roster(operator, nodeset)
+    current = worker_set(operator, nodeset)
     asleep = power_states.counts(seen) if seen.on_demand else {}
-    return {**wanted, "updatedReplicas": crew.templates.get(seen.template, 0), **crew.columns, **asleep}
+    return {**wanted, "updatedReplicas": current.templates.get(seen.template, 0), **current.columns, **asleep}
 
 
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:

@@ -8,7 +8,7 @@ from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster, NodeSet
 
 
-def begun(operator: Operator, cluster: Cluster) -> set[str]:
+def started_nodesets(operator: Operator, cluster: Cluster) -> set[str]:
     """Return the names of the NodeSets that may have nodes, whatever their specs: those with our finalizer, which is set before the first node."""
     found = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
     return {each.name for each in found if labels.FINALIZER in each.finalizers}
@@ -16,7 +16,7 @@ def begun(operator: Operator, cluster: Cluster) -> set[str]:
 
 def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
     """Return the NodeSets in Slurm's configuration, oldest first, including refused ones that may have nodes."""
-    return operator.namespaces.view(cluster.namespace).configured(cluster.name, begun(operator, cluster))
+    return operator.namespaces.view(cluster.namespace).configured(cluster.name, started_nodesets(operator, cluster))
 
 
 def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:

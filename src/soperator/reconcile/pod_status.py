@@ -45,7 +45,7 @@ def is_ready(pod: Pod) -> bool:
     return ready and pod.metadata.deletion_timestamp is None
 
 
-def comes_up(pod: Pod) -> bool:
+def is_first_start(pod: Pod) -> bool:
     """Return whether the pod starts for the first time: it was never ready before, and nothing needs a person."""
     if is_ready(pod) or pod.metadata.deletion_timestamp is not None or is_failing(pod):
         return False

@@ -40,7 +40,7 @@ _SOON = 5.0
 
 
 @dataclass(frozen=True)
-class Basis:
+class RenderInputs:
     """The inputs of the objects of a cluster besides its spec: images, jail, configuration, and whether the jail has every mount point."""
 
     stage: Stage
@@ -49,7 +49,7 @@ class Basis:
     pointed: bool
 
 
-def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
+def objects(operator: Operator, cluster: Cluster, basis: RenderInputs) -> list[Object]:
     """Return the objects that a cluster must have, except keys, configuration and Jobs."""
     step, had_login, record = basis.filling.step, jail.has_login(operator, cluster), basis.stage.record
     of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
@@ -85,11 +85,11 @@ async def of_cluster(operator: Operator, obj: Custom, read: Cluster | Sequence[P
 
 async def of_nodeset(operator: Operator, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> str:
     """Restore the objects that the remaining workers mount; return why that is impossible, empty on success."""
-    plans = {names.jail_plan(cluster.name, nodeset.name, each) for each in inputs.roster(operator, nodeset).plans}
+    plans = {names.jail_plan(cluster.name, nodeset.name, each) for each in inputs.worker_set(operator, nodeset).plans}
     plan, owner = pod.render_plan(cluster, nodeset), Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)
     made = [*([plan] if plan["metadata"]["name"] in plans else []), *health_checks.render(cluster, nodeset)]
     try:
-        await operator.applier.mend(owner, made, finalizers.is_collected(obj.metadata))
+        await operator.applier.repair_children(owner, made, finalizers.is_collected(obj.metadata))
     except (PermanentError, KubeError) as error:
         return f"not all deleted objects are restored: {error}"
     return ""
@@ -101,10 +101,10 @@ async def _put_back(operator: Operator, obj: Custom, cluster: Cluster) -> None:
     stage = images.stage(operator, obj, cluster)
     cluster = images.with_images(cluster, stage.wanted)
     pointed = not inputs.point_wait(operator, cluster, inputs.members(operator, cluster))
-    basis = Basis(stage, jail.jail_status(operator, obj, cluster), config_now, pointed)
+    basis = RenderInputs(stage, jail.jail_status(operator, obj, cluster), config_now, pointed)
     # Not the claim: slurmctld would start with an empty one, and end the jobs that it does not know.
     made = [each for each in objects(operator, cluster, basis) if each["kind"] != kinds.PVC.kind]
-    await operator.applier.mend(
+    await operator.applier.repair_children(
         Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata, cluster.anchored), made, is_collected
     )
 
@@ -114,7 +114,7 @@ async def _files(operator: Operator, cluster: Cluster, is_collected: bool) -> Co
     state = config_files.state(operator, cluster)
     if is_collected and state.generation:
         return state
-    state, _ = await config_files.mend(operator, cluster, await slurm_config.running(operator, cluster))
+    state, _ = await config_files.restore(operator, cluster, await slurm_config.running(operator, cluster))
     return state
 
 

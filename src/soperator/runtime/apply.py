@@ -167,7 +167,9 @@ class Applier:
             waiting=tuple(map(str, waiting)),
         )
 
-    async def mend(self, owner: Owner, objects: Sequence[Mapping[str, Any]], only_missing: bool = False) -> None:
+    async def repair_children(
+        self, owner: Owner, objects: Sequence[Mapping[str, Any]], only_missing: bool = False
+    ) -> None:
         """Restore those of the owner's children that are missing, or that another writer changed since they were applied as given here.
 
         Begins no change: a child whose applied version differs stays unchanged, and nothing is pruned. With `only_missing` existing children stay

@@ -27,7 +27,7 @@ from soperator.kube.objects import Lease, LeaseSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseTimes:
     """Durations in seconds: a Lease's validity, the interval of renewals, a leader's deadline to renew, and the interval of a standby's checks."""
 
     duration: float = 15.0
@@ -50,11 +50,11 @@ class _Seen:
 class Elector:
     """Competes for one Lease under one identity, which must be unique to the process."""
 
-    def __init__(self, api: Api, lease: tuple[str, str], identity: str, terms: Terms | None = None) -> None:
+    def __init__(self, api: Api, lease: tuple[str, str], identity: str, terms: LeaseTimes | None = None) -> None:
         self._api = api
         self._namespace, self._name = lease
         self._identity = identity
-        self._terms = terms or Terms()
+        self._terms = terms or LeaseTimes()
         self._held: Lease | None = None
         self._log = structlog.get_logger().bind(lease=f"{self._namespace}/{self._name}", identity=identity)
 

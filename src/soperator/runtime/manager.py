@@ -71,7 +71,7 @@ async def run(manager: Manager, stop: asyncio.Event | None = None) -> int:
     code = 1
     async with _signals(stop), manager.api:
         try:
-            async with _companions(manager):
+            async with _background_tasks(manager):
                 await _lead(manager, stop)
             code = 0
             log.info("stopped")
@@ -95,7 +95,7 @@ async def _signals(stop: asyncio.Event) -> AsyncGenerator[None, None]:
 
 
 @contextlib.asynccontextmanager
-async def _companions(manager: Manager) -> AsyncGenerator[None, None]:
+async def _background_tasks(manager: Manager) -> AsyncGenerator[None, None]:
     """Run the tasks of every replica, leading or not, around the body."""
     async with asyncio.TaskGroup() as group:
         tasks = [

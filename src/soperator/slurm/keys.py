@@ -39,7 +39,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Held:
+class KeyContent:
     """The content of a Secret: its files, the record of a rotation, and whether a person provided it. Its repr shows no key."""
 
     files: Mapping[str, bytes] = field(repr=False)
@@ -69,7 +69,7 @@ def _digest(pairs: Sequence[tuple[str, bytes | str]]) -> str:
     return found.hexdigest()[:32]
 
 
-def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -> dict[str, bytes]:
+def rotated(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -> dict[str, bytes]:
     """Return the files at a stage, from those of the stage before; `fresh` is the new key, if this stage creates one."""
     match record.stage:
         case "Laid":

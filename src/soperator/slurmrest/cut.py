@@ -23,7 +23,7 @@ _IN_VAIN = 256 << 20
 T = TypeVar("T")
 
 
-class Cut(Generic[T]):
+class RecordParser(Generic[T]):
     """A parser that takes the bytes of an answer and passes on the records of its list `what`; raises SlurmError for any other answer."""
 
     def __init__(self, what: str, type_: type[T], take: Callable[[T], None]) -> None:

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 
 from soperator.slurmrest.bounded import MIB, Bound, TooLarge, chunks, opened, whole
-from soperator.slurmrest.cut import Cut, decode, first_error
+from soperator.slurmrest.cut import RecordParser, decode, first_error
 from soperator.slurmrest.errors import SlurmDenied, SlurmError
 
 #: slurmrestd composes the whole answer before it sends any of it, which takes a second for each thousand jobs; a job is 14 KB.
@@ -33,7 +33,7 @@ async def records(
 
     Raises SlurmError, perhaps after some records were passed on.
     """
-    cut = Cut(what, type_, take)
+    cut = RecordParser(what, type_, take)
     async with errors_as_slurm_errors(f"GET {what}/", bound), opened(client, request, bound) as response:
         if response.status_code == httpx2.codes.NOT_MODIFIED:
             return None

@@ -15,7 +15,7 @@ from soperator.cli.support.join_script import (
     script,
 )
 from soperator.render.parts import labels
-from soperator.slurm.keys import RotationRecord, known, turned
+from soperator.slurm.keys import RotationRecord, known, rotated
 
 KEY = b"\x00\xffsecret"
 
@@ -116,7 +116,7 @@ def test_the_shell_takes_it():
 
 def test_a_host_that_joins_in_a_rotation_signs_with_the_new_key_and_believes_both():
     """It is asked when every daemon knows the new key, and before anybody signs with it."""
-    files = turned({"slurm.key": b"former"}, RotationRecord("x", "Known"), b"new")
+    files = rotated({"slurm.key": b"former"}, RotationRecord("x", "Known"), b"new")
     got = for_host({labels.ROTATION: "x", labels.STAGE: "Known"}, files)
     assert known(got) == [("x", b"new"), (":first", b"former")]
     assert got["slurm.key"] == b"new"

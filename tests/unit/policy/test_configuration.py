@@ -14,7 +14,7 @@ from soperator.policy.cluster.slurm_config import (
     TRIES,
     ConfigProgress,
     ConfigSnapshot,
-    Handed,
+    LoginGeneration,
     Trial,
     Unanswered,
     decide,
@@ -133,16 +133,16 @@ class TestDecide:
     def test_who_does_not_say_what_it_has_is_asked_ever_more_seldom(self):
         """At once, a second later, then at times that grow, and in the end every five minutes; who has it is not asked at all."""
         state, asked, now = replace(GOOD, asked_at=1000.0), [], 1000.0
-        said = Handed()
+        said = LoginGeneration()
         while now < 5000:
             if said.is_due(state, now):
                 asked.append(now - state.asked_at)
-                said = Handed("", now)
+                said = LoginGeneration("", now)
             now += pause(state, now) / 4
         assert asked[:2] == [0, 1]
         assert len(asked) < 30
         assert max(late - early for early, late in itertools.pairwise(asked)) < 400
-        assert not Handed("a", 0).is_due(state, now)
+        assert not LoginGeneration("a", 0).is_due(state, now)
 
     def test_a_slurmctld_that_does_not_answer_is_queried_ever_more_seldom(self):
         """At once, after a second, then after as long as it has not answered, in the end every five minutes."""

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from soperator.policy.cluster.keys import KeySecretSnapshot, KeySecretStep, decide
-from soperator.slurm.keys import Held, Version
+from soperator.slurm.keys import KeyContent, Version
 
-MINE, OTHER = Held({"slurm.key": b"mine"}), Held({"slurm.key": b"other"})
-LACKING = Held({"munge.key": b"mine"})
-HELD = (None, MINE, OTHER, LACKING, Held({"slurm.key": b""}))
+MINE, OTHER = KeyContent({"slurm.key": b"mine"}), KeyContent({"slurm.key": b"other"})
+LACKING = KeyContent({"munge.key": b"mine"})
+HELD = (None, MINE, OTHER, LACKING, KeyContent({"slurm.key": b""}))
 
 
 def seen(live, kept, in_force="", holders=(), are_marked=True):
@@ -61,7 +61,7 @@ def test_labels_that_were_taken_off_are_written_again():
 
 def test_a_rotation_s_note_belongs_to_the_content():
     """A stage that was wiped comes back with the files that belong to it."""
-    at_stage = Held(MINE.files, {"stage": "Known"})
+    at_stage = KeyContent(MINE.files, {"stage": "Known"})
     assert decide(seen(MINE, at_stage)).act == "restore"
 
 
@@ -69,7 +69,7 @@ def test_a_held_key_shows_no_key():
     """What is logged of it by accident has no content."""
     assert "mine" not in repr(MINE)
     assert MINE.digest != OTHER.digest
-    assert MINE.digest != Held({"slurm.ke": b"ymine"}).digest
+    assert MINE.digest != KeyContent({"slurm.ke": b"ymine"}).digest
 
 
 @pytest.mark.parametrize("held", [MINE, OTHER])
@@ -84,7 +84,7 @@ def test_a_key_that_a_rotation_announced_is_right_beside_the_one_in_force(held):
 
 def test_a_key_of_another_rotation_is_refused_in_words():
     """The sentence names the Secret, the pods, both rotations, and where the remedy is."""
-    third = Held({"slurm.key": b"third"}, {"rotation": "one"})
+    third = KeyContent({"slurm.key": b"third"}, {"rotation": "one"})
     known = (Version(MINE.digest, "two"), Version(OTHER.digest, "three", "Known"))
     found = replace(
         seen(third, third, holders=("demo-worker-0",)), known=known, found=Version(third.digest, "one", "Signing")

@@ -62,7 +62,7 @@ def test_a_slow_way_is_told_from_a_slow_node(count, data):
     found = town.play()
     assert found.bad == ()
     assert found.links == (link,)
-    assert f"{link[0]} and {link[1]}" in found.said
+    assert f"{link[0]} and {link[1]}" in found.message
 
 
 @given(st.integers(9, 60), st.data())
@@ -103,15 +103,15 @@ def test_half_that_is_slow_accuses_nobody():
     town = Town(8, names(4))
     found = town.play()
     assert found.bad == ()
-    assert "too many to be bad machines" in found.said
+    assert "too many to be bad machines" in found.message
 
 
 def test_two_nodes_are_told_to_be_too_few():
     """Of two that are slow together nobody knows which one it is, and without a limit not even that."""
-    assert "at least 3 are required, or a threshold" in Town(2, names(1)).play().said
+    assert "at least 3 are required, or a threshold" in Town(2, names(1)).play().message
     found = Town(2, names(1), limit=80).play()
     assert found.bad == ()
-    assert "without a healthy node to compare with: w-000, w-001" in found.said
+    assert "without a healthy node to compare with: w-000, w-001" in found.message
 
 
 def test_a_limit_finds_what_all_share():
@@ -119,7 +119,7 @@ def test_a_limit_finds_what_all_share():
     town = Town(10, names(10), limit=80)
     found = town.play()
     assert found.bad == ()
-    assert "without a healthy node to compare with" in found.said
+    assert "without a healthy node to compare with" in found.message
     assert town.rounds <= 4
 
 
@@ -150,4 +150,4 @@ def test_a_check_is_searched_by_all_that_it_compares():
         readings += [{"of": " ".join(each), "gbps": 9.0, "latency": town.rate(*each) ** 2} for each in found.runs]
     assert found.done
     assert found.bad == ("w-000",)
-    assert "slow with every other: w-000" in found.said
+    assert "slow with every other: w-000" in found.message

@@ -9,7 +9,7 @@ from soperator.api.fields.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.validation.schedule import schedule_fault
 from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN, end_of, reason
-from soperator.policy.maintenance_window import Hours
+from soperator.policy.maintenance_window import WindowSchedule
 from soperator.policy.workers import policy as workers_policy
 from soperator.policy.workers.from_spec import policy_of
 from soperator.policy.workers.types import (
@@ -139,7 +139,7 @@ class TestRollout:
     def test_it_begins_only_in_its_window(self):
         """Saturday at noon is outside of a window on Sunday night."""
         nodes = [node(index, "IDLE") for index in range(3)]
-        closed, open_ = Hours("0 2 * * 0", 7200), Hours("30 11 * * 6", 3600)
+        closed, open_ = WindowSchedule("0 2 * * 0", 7200), WindowSchedule("30 11 * * 6", 3600)
         assert actions(seen(3, self.OLD, nodes, policy=ChangePolicy(window=closed))) == []
         assert len(actions(seen(3, self.OLD, nodes, policy=ChangePolicy(window=open_)))) == 1
 
@@ -319,7 +319,7 @@ def test_a_policy_is_the_spec_in_numbers():
         None,
         2,
     )
-    assert policy.window == Hours("0 2 * * 6", 14400)
+    assert policy.window == WindowSchedule("0 2 * * 6", 14400)
 
 
 @pytest.mark.parametrize(("of", "text", "number"), [(10, "25%", 2), (3, "10%", 1), (10, "0", 0), (10, "0%", 0), (1, "4", 4)])  # fmt: skip
@@ -352,7 +352,7 @@ def test_a_duration_without_a_unit_is_refused():
 )
 def test_a_window_is_open_for_its_duration_after_each_time_of_its_schedule(schedule, duration, is_open):
     """It is Saturday, the 21st of November, at noon."""
-    assert Hours(schedule, duration).is_open(NOW) is is_open
+    assert WindowSchedule(schedule, duration).is_open(NOW) is is_open
 
 
 SCHEDULES = [

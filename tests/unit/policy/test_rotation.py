@@ -13,8 +13,8 @@ from soperator.policy.cluster.key_rotation import (
     RotationStep,
     decide,
 )
-from soperator.reconcile.keys.key_rotation import Answers
-from soperator.slurm.keys import RotationRecord, known, turned
+from soperator.reconcile.keys.key_rotation import RotationAnswers
+from soperator.slurm.keys import RotationRecord, known, rotated
 from tests.examples import examples
 
 QUIET = RotationSnapshot("slurm", "", RotationRecord(), "", "", 1000.0)
@@ -62,7 +62,7 @@ class TestDecide:
     def test_a_daemon_that_came_late_begins_the_time_anew(self):
         """It may have signed with the former key a moment ago."""
         assert decide(at("Settling", waits="w-9", lasted=200.0)).note is None
-        answers = Answers(taken={"w-9": 1110.0})
+        answers = RotationAnswers(taken={"w-9": 1110.0})
         record = at("Settling").record
         assert [answers.lasted(record, now) for now in (1120.0, 1199.0)] == [0.0, 79.0]
         answers.taken["w-8"] = 1150.0
@@ -107,7 +107,7 @@ class World:
     now: float = 0.0
     #: How wrong the operator's clock is.
     off: float = 0.0
-    answers: Answers = field(default_factory=Answers)
+    answers: RotationAnswers = field(default_factory=RotationAnswers)
     told: set[int] = field(default_factory=set)
 
     def start(self, name, behind=0):
@@ -138,7 +138,7 @@ class World:
         if step.make_rest:
             self.rest = self.record.request
         if step.note is not None:
-            self.content = turned(self.content, step.note, step.note.request.encode() * 32)
+            self.content = rotated(self.content, step.note, step.note.request.encode() * 32)
             self.record = step.note
             if step.note.stage in ("Known", "Signing", "Alone") and self.content != self.versions[-1]:
                 self.versions.append(self.content)
@@ -177,7 +177,7 @@ def happen(world, event):
             fresh = all(each.read == world.newest() for each in world.daemons.values())
             world.start(name, behind=1 if stale and (not fresh or world.record.stage == "Settling") else 0)
         case ("another operator", off):
-            world.answers, world.off = Answers(), off
+            world.answers, world.off = RotationAnswers(), off
         case ("wait", seconds):
             world.now += seconds
     world.sign()

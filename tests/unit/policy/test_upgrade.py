@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.policy.cluster.images import (
+    DesiredImages,
     ImageRecord,
-    ImageWish,
     RunningImages,
     release,
     stage,
@@ -37,7 +37,7 @@ class City:
 
     def look(self):
         """The stage now."""
-        wish = ImageWish(self.said, images(self.operator), self.request, self.follows)
+        wish = DesiredImages(self.said, images(self.operator), self.request, self.follows)
         seen = RunningImages(
             self.slurmctld[0] if self.slurmctld[1] else "", {each: self.workers.count(each) for each in self.workers}
         )
@@ -138,7 +138,7 @@ def gated(versions=None, trials=None, placed=("slurm:1",), slurmctld="slurm:1", 
     """The stage of a cluster with images of 1 whose spec names slurm:2."""
     record = ImageRecord(images(1), images(1), images(1))
     running = RunningImages(slurmctld, {}, placed, versions or {}, trials or {}, may_try=True)
-    return stage(record, ImageWish({"slurm": "slurm:2"}, images(1), **more), running)
+    return stage(record, DesiredImages({"slurm": "slurm:2"}, images(1), **more), running)
 
 
 def test_slurmctld_gets_an_image_when_it_has_passed_its_trial_and_this_is_written_down():
@@ -169,7 +169,7 @@ def test_a_trial_that_the_present_image_does_not_pass_stops_nobody():
 def test_without_a_configuration_that_ran_there_is_nothing_to_try():
     """A cluster that never began gets what it asks for."""
     record = ImageRecord(images(1), images(1), images(1))
-    assert stage(record, ImageWish({"slurm": "slurm:2"}, images(1)), RunningImages()).wanted["slurm"] == "slurm:2"
+    assert stage(record, DesiredImages({"slurm": "slurm:2"}, images(1)), RunningImages()).wanted["slurm"] == "slurm:2"
 
 
 @given(
@@ -196,6 +196,6 @@ def test_an_image_older_than_what_the_workers_had_is_refused_too():
     newest = {"slurm:1": "24.11.5", "slurm:2": "25.05.1", "slurm:3": "26.05.0"}
     record = ImageRecord(images(1), images(1) | {"slurm": "slurm:3"}, images(1))
     running = RunningImages("slurm:1", {}, ("slurm:1",), newest, {}, may_try=True)
-    found = stage(record, ImageWish({"slurm": "slurm:2"}, images(1)), running)
+    found = stage(record, DesiredImages({"slurm": "slurm:2"}, images(1)), running)
     assert (found.wanted["slurm"], found.reason) == ("slurm:1", "Downgrade")
     assert "which refuses the state that Slurm 26.05.0 has written" in found.why

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.policy.cluster.images import (
+    DesiredImages,
     ImageRecord,
-    ImageWish,
     RunningImages,
     stage,
 )
@@ -24,7 +24,9 @@ def staged(**seen):
     """The stage of a cluster that follows an operator with new images, whose slurmctld has the former one."""
     record = ImageRecord(images(1), images(1), images(1))
     running = {"slurmctld": OLD, "placed": [OLD], "workers": {OLD: 2}, "versions": {OLD: "24.11.5", NEW: "24.11.6"}}
-    return stage(record, ImageWish({}, images(2), follows=True), RunningImages(**{**running, "may_try": True, **seen}))
+    return stage(
+        record, DesiredImages({}, images(2), follows=True), RunningImages(**{**running, "may_try": True, **seen})
+    )
 
 
 def test_slurmctld_waits_for_slurmdbd_and_says_so():
@@ -59,7 +61,7 @@ def test_slurmctld_is_never_newer_than_slurmdbd(steps):
     record, slurmdbd, placed, had = ImageRecord(images(1), images(1), images(1)), OLD, OLD, {OLD}
     for step in steps:
         seen = RunningImages(placed, {placed: 1}, [placed], {OLD: "24.11.5", NEW: "24.11.6"}, {}, True, slurmdbd)
-        found = stage(record, ImageWish({}, images(2), follows=True), seen)
+        found = stage(record, DesiredImages({}, images(2), follows=True), seen)
         record = found.record
         if step == "slurmctld":
             assert found.wanted["slurm"] in had

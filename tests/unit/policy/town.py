@@ -7,7 +7,7 @@ asked for, and nobody undoes what an administrator did or takes his reason away.
 from dataclasses import dataclass, field, replace
 
 from soperator.policy.workers.policy import decide
-from soperator.policy.workers.settled import is_calm
+from soperator.policy.workers.settled import is_settled
 from soperator.policy.workers.types import (
     AnnotatePod,
     ChangePolicy,
@@ -31,10 +31,10 @@ MACHINES = ("m0", "m1", "m2")
 DISK = "bad disk"
 
 
-def calm_of(seen):
+def settled_of(seen):
     """The indexes that need no decision."""
     found = (pod for pod in seen.pods.values() if pod.template == seen.template)
-    return frozenset(pod.index for pod in found if is_calm(pod, seen.node(pod.index), seen.machine(pod)))
+    return frozenset(pod.index for pod in found if is_settled(pod, seen.node(pod.index), seen.machine(pod)))
 
 
 @dataclass
@@ -67,7 +67,9 @@ class Town:
         """The plan of a pass, with a look at the jobs where it asks for one."""
         seen = self.look(nodes=nodes)
         plan = decide(seen)
-        assert decide(replace(seen, calm=calm_of(seen))) == plan, "a worker that was taken for calm makes a difference"
+        assert decide(replace(seen, settled=settled_of(seen))) == plan, (
+            "a worker that was taken for calm makes a difference"
+        )
         return decide(seen.with_jobs(self.jobs.values())) if plan.asks_jobs else plan
 
     def operate(self, most=1000, nodes=True, between=lambda: None):

@@ -253,7 +253,7 @@ async def test_a_job_that_has_ended_since_the_list_was_made_holds_no_worker():
 
 def test_a_node_of_somebody_else_is_not_taken_for_one_of_ours():
     """w-007 is no w-7."""
-    assert seen(SlurmNode("w-007", frozenset({"IDLE"}))).lone == []
+    assert seen(SlurmNode("w-007", frozenset({"IDLE"}))).without_pod == []
 
 
 async def test_a_pod_is_not_made_before_the_former_record_of_its_node_is_removed():

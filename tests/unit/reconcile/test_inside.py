@@ -5,7 +5,7 @@ import pytest
 
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api
-from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.slurm_exec import PodExec
 from soperator.render.parts.model import Cluster
 from soperator.slurmrest.client import SlurmError
 
@@ -23,13 +23,13 @@ async def api():
 async def test_an_exec_that_fails_has_requeued_nothing(api):
     """A pod that is not there, or a refusal, is told as Slurm's own refusals are: the job counts as running."""
     with pytest.raises(SlurmError, match="scontrol requeue 7: "):
-        await Inside(api).requeue(CLUSTER, "7", "w-0")
+        await PodExec(api).requeue(CLUSTER, "7", "w-0")
 
 
 async def test_a_slurmd_that_cannot_be_told_is_a_refusal(api):
     """It is told again later."""
     with pytest.raises(SlurmError, match="SIGHUP to slurmd: "):
-        await Inside(api).register("slurm", "demo-worker-0")
+        await PodExec(api).register("slurm", "demo-worker-0")
 
 
 async def test_a_backups_pod_is_asked_when_the_first_is_gone():
@@ -43,5 +43,5 @@ async def test_a_backups_pod_is_asked_when_the_first_is_gone():
     two = Cluster("slurm", "demo", "u", SlurmClusterSpec.model_validate({"controller": {"replicas": 2}}))
     async with Api(httpx2.AsyncClient(transport=httpx2.MockTransport(answer), base_url="http://api")) as api:
         with pytest.raises(SlurmError, match="no demo-controller-0"):
-            await Inside(api).requeue(two, "7", "w-0")
+            await PodExec(api).requeue(two, "7", "w-0")
     assert asked == ["demo-controller-0", "demo-controller-1"]

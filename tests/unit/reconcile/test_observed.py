@@ -8,7 +8,7 @@ from soperator.observe import operator as names
 from soperator.reconcile.cache.informers import make_stores
 from soperator.reconcile.cache.slurm_poller import SlurmWatch
 from soperator.reconcile.io.metrics import observed
-from soperator.reconcile.io.volume_capacity import Room, Sizes, sizes_of
+from soperator.reconcile.io.volume_capacity import Sizes, VolumeCapacity, sizes_of
 from soperator.render.parts.model import Cluster
 
 
@@ -19,7 +19,7 @@ async def _nobody(_key):
 def told(status, room=None):
     stores, watch = make_stores(), SlurmWatch(_nobody, lambda _: None)
     stores.clusters.put(Custom(ObjectMeta(name="demo", namespace="slurm", uid="1"), status=status))
-    return {metric: list(samples) for metric, samples in observed(stores, watch, room or Room(lambda: 0.0))}
+    return {metric: list(samples) for metric, samples in observed(stores, watch, room or VolumeCapacity(lambda: 0.0))}
 
 
 def test_a_condition_is_told_as_it_stands():
@@ -65,7 +65,7 @@ async def test_room_is_told_for_each_volume():
     async def hear(_ip):
         return "ok\n\nroom 1000 400 0 0 2500\n"
 
-    room = Room(lambda: 0.0, hear)
+    room = VolumeCapacity(lambda: 0.0, hear)
     cluster = Cluster("slurm", "demo", "1", SlurmClusterSpec())
     assert [each.status for each in await room.of_jail(cluster, [pod])] == ["True"]
     assert [each.status for each in await room.of_state(cluster, [pod])] == ["True"]

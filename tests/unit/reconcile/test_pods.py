@@ -67,10 +67,10 @@ def ready(status, since, began, **waits):
 
 def test_a_pod_comes_up_until_it_is_ready_for_the_first_time():
     """Not one that was ready since its container began, nor one whose container needs a person."""
-    assert pod_status.comes_up(ready("False", since=1, began=2))
-    assert not pod_status.comes_up(ready("True", since=3, began=2))
-    assert not pod_status.comes_up(ready("False", since=3, began=2))
-    assert not pod_status.comes_up(ready("False", since=1, began=2, reason="ImagePullBackOff", message="no"))
+    assert pod_status.is_first_start(ready("False", since=1, began=2))
+    assert not pod_status.is_first_start(ready("True", since=3, began=2))
+    assert not pod_status.is_first_start(ready("False", since=3, began=2))
+    assert not pod_status.is_first_start(ready("False", since=1, began=2, reason="ImagePullBackOff", message="no"))
 
 
 @pytest.mark.parametrize("container", ["slurmd", "jail", "usage"])

@@ -3,7 +3,7 @@
 from soperator.api.fields.change import Maintenance
 from soperator.kube.objects import Node, NodeMeta, NodeSpec
 from soperator.kube.views import ConditionView, ObjectMeta, Pod, PodSpec, PodStatus
-from soperator.reconcile.cache.workers import Roster
+from soperator.reconcile.cache.workers import WorkerCache
 from soperator.render.parts import labels
 from soperator.runtime.cache.store import Store, by_label
 from soperator.slurm.node import SlurmNode
@@ -27,7 +27,7 @@ class World:
 
     def __init__(self):
         self.pods = Store({"nodeset": by_label(labels.NODESET)})
-        self.nodes, self.roster = Store(), Roster()
+        self.nodes, self.roster = Store(), WorkerCache()
         self.heard = {f"w-{index}": SlurmNode(f"w-{index}", frozenset({"IDLE"})) for index in range(2)}
         for index in range(2):
             self.pods.put(pod(index))
@@ -69,7 +69,7 @@ def test_a_node_that_is_closed_makes_its_workers_leave():
     assert world.read().machines["m"].leaving == ""
     world.nodes.put(machine("2", closed=True))
     assert "cordoned" in world.read().machines["m"].leaving
-    assert world.read().calm == {}
+    assert world.read().settled == {}
 
 
 def test_a_silence_and_other_wishes_change_every_reading():

@@ -11,7 +11,7 @@ from soperator.reconcile.cache.informers import make_stores
 from soperator.reconcile.keys import key_rotation
 from soperator.render.cluster.keys import read_record, render_held, render_kept
 from soperator.render.parts.model import Cluster
-from soperator.slurm.keys import Held, RotationRecord
+from soperator.slurm.keys import KeyContent, RotationRecord
 from tests.unit.fake_api import FakeApi
 
 KNOWN = RotationRecord("2026-11", "Known")
@@ -33,7 +33,7 @@ def server(cluster):
 
 
 def seed(server, cluster, key):
-    held = Held({"slurm.key": key})
+    held = KeyContent({"slurm.key": key})
     for each in (render_held(cluster, NAME, held), render_kept(cluster, NAME, held)):
         server.world.seed(each)
 
@@ -46,10 +46,10 @@ async def test_a_step_that_was_written_is_not_written_again_by_an_operator_whose
     """A second one would throw away the key with which daemons sign by then."""
     operator = SimpleNamespace(api=server.api(), stores=make_stores())
     cached = (await operator.api.get(kinds.SECRET, Secret, "slurm", NAME)).metadata
-    await key_rotation._write(operator, cluster, cached, key_rotation.Change(RotationRecord(), KNOWN, FILE))
+    await key_rotation._write(operator, cluster, cached, key_rotation.RotationChange(RotationRecord(), KNOWN, FILE))
     once = stored(server)
     assert read_record(once["metadata"]["annotations"]) == KNOWN
-    await key_rotation._write(operator, cluster, cached, key_rotation.Change(RotationRecord(), KNOWN, FILE))
+    await key_rotation._write(operator, cluster, cached, key_rotation.RotationChange(RotationRecord(), KNOWN, FILE))
     assert stored(server) == once
 
 
@@ -61,5 +61,5 @@ async def test_a_step_is_not_written_on_a_secret_that_was_made_again(server, clu
         server.world.remove(kinds.SECRET, "slurm", name)
     seed(server, cluster, b"second")
     before = stored(server)["data"]
-    await key_rotation._write(operator, cluster, cached, key_rotation.Change(RotationRecord(), KNOWN, FILE))
+    await key_rotation._write(operator, cluster, cached, key_rotation.RotationChange(RotationRecord(), KNOWN, FILE))
     assert stored(server)["data"] == before

@@ -9,7 +9,7 @@ from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.render.cluster import database, database_connection
 from soperator.render.cluster.keys import render_secret, wanted_files
 from soperator.render.cluster.network import render_network
-from soperator.render.cluster.objects import render_accounted, when_settled
+from soperator.render.cluster.objects import after_start, render_accounted
 from soperator.render.parts.model import Cluster
 from soperator.render.slurm_conf import accounting, slurm_conf
 from tests.golden.cases import DEFAULTS, EMBEDDED, EXTERNAL, MARIADB
@@ -20,7 +20,7 @@ each_way = pytest.mark.parametrize("way", WAYS)
 
 def cluster(spec):
     """A cluster of this spec, whose slurm.conf names slurmdbd."""
-    return when_settled(Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(spec)))
+    return after_start(Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(spec)))
 
 
 def named(objects, kind, name):

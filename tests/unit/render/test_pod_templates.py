@@ -17,7 +17,7 @@ GIVEN = {
 
 def templates(spec):
     """The pod templates of a cluster by the names of their objects."""
-    cluster = objects.when_settled(Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(spec)))
+    cluster = objects.after_start(Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(spec)))
     made = [*objects.render_cluster(cluster, DEFAULTS, jail_ready=True), *objects.render_accounted(cluster, DEFAULTS)]
     return {each["metadata"]["name"]: each["spec"]["template"] for each in made if "template" in each.get("spec", {})}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from soperator.slurm.rest_records import JobRecord
 from soperator.slurmrest.client import SlurmDenied, SlurmError
-from soperator.slurmrest.cut import Cut
+from soperator.slurmrest.cut import RecordParser
 from soperator.slurmrest.reader import ListReader
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
@@ -33,7 +33,7 @@ TAIL = {"last_update": {"set": True, "infinite": False, "number": 7}, "errors": 
 def read(body, sizes=(1 << 16,)):
     """The accounts of the jobs, and what stands beside them, of a body that comes in pieces of these sizes in turn."""
     found = []
-    cut = Cut("jobs", JobRecord, found.append)
+    cut = RecordParser("jobs", JobRecord, found.append)
     place, turn = 0, 0
     while place < len(body):
         size = sizes[turn % len(sizes)]

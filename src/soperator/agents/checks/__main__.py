@@ -66,9 +66,9 @@ def main() -> None:
             known = memory.load(said.memory).only({each.name for each in plan.checks})
             done = runner.run(due, plan.machines, known, ProbePaths(), runner.clock())
             _report(said.scontrol, done.memory, list(done.memory.check_states.values()), said.memory, plan.renew)
-            if said.context == "prolog" and plan.turns_away:
+            if said.context == "prolog" and plan.requeues_jobs:
                 bad = requeue.new_failures(known.check_states, done.memory.check_states)
-                log.write(requeue.turn_away(said.scontrol, bad))
+                log.write(requeue.requeue_job(said.scontrol, bad))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class NodePlan:
     checks: Sequence[Check]
     machines: Mapping[str, Any] = field(default_factory=dict)
     renew: float = 0.0
-    turns_away: bool = False
+    requeues_jobs: bool = False
 
 
 def read_plan(path: Path) -> NodePlan:
@@ -105,7 +105,10 @@ def _report(
     """Report results that differ from the last report to this slurmctld, or whose next report is due, and remember them."""
     now = runner.clock()
     made = report.report_of(check_states, now, known.last)
-    node, reported = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, (_teller(), report.timeless(made))
+    node, reported = (
+        os.environ.get("SLURMD_NODENAME") or os.uname().nodename,
+        (_slurmd_identifier(), report.timeless(made)),
+    )
     if known.reported == reported and (known.changed_at > now or is_due(node, renew, known.reported_at, now)):
         made = replace(made, at=known.changed_at, renewed=made.at)
     if known.reported != reported or made.renewed:
@@ -128,7 +131,7 @@ def is_due(node: str, renew: float, reported_at: float, now: float) -> bool:
     return bool(renew) and (now + phase) // renew != (reported_at + phase) // renew
 
 
-def _teller() -> str:
+def _slurmd_identifier() -> str:
     """Return an identifier of the slurmd that runs this program.
 
     It changes when slurmd restarts or executes itself again, because slurmctld may have lost the node's report then.

@@ -21,7 +21,7 @@ def new_failures(before: Mapping[str, CheckState], after: Mapping[str, CheckStat
     return [each for name, each in after.items() if each.state == "failing" and each.takes_out and name not in known]
 
 
-def turn_away(scontrol: str, found: Iterable[CheckState], environment: Mapping[str, str] = os.environ) -> str:
+def requeue_job(scontrol: str, found: Iterable[CheckState], environment: Mapping[str, str] = os.environ) -> str:
     """Requeue the job of this prolog, with the reason in its AdminComment; return a line about the action."""
     job, node = environment.get("SLURM_JOB_ID", ""), environment.get("SLURMD_NODENAME", "")
     why = "; ".join(f"{node} failed check {each.check} before the job started there: {each.message}" for each in found)

@@ -43,7 +43,7 @@ class PendingJob:
 
 
 @dataclass
-class Flow:
+class JobCounters:
     """Counts jobs that started or ended since the exporter's start, without remembering jobs.
 
     A start or an end belongs to exactly one answer: the one in whose span of slurmctld's time it happened. The span begins with the time of the
@@ -87,7 +87,9 @@ def state_of(job: JobRecord) -> str:
 class JobCounts:
     """Counts the jobs of an answer, and adds new starts and ends to `flow`; `sets` are the NodeSets of each partition, as far as nodes are known."""
 
-    def __init__(self, flow: Flow, users: UserNames | None = None, sets: Mapping[str, Set[str]] | None = None) -> None:
+    def __init__(
+        self, flow: JobCounters, users: UserNames | None = None, sets: Mapping[str, Set[str]] | None = None
+    ) -> None:
         self._flow, self._users, self._sets = flow, users or UserNames(), sets or {}
         self._counts: dict[Metric, Counter[tuple[str, ...]]] = {}
         self._oldest: dict[str, float] = {}

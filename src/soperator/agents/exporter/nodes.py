@@ -35,7 +35,7 @@ def state_of(node: SlurmNode) -> str:
     return "draining" if found == "drained" and node.is_busy else found
 
 
-def out_by(node: SlurmNode) -> tuple[str, str]:
+def outage_labels(node: SlurmNode) -> tuple[str, str]:
     """Who took a node out of service, and why, as labels with few values."""
     if drain_reasons.is_of_check(node):
         return "check", drain_reasons.check_of(node)[0]
@@ -52,7 +52,7 @@ def is_out(node: SlurmNode) -> bool:
 
 
 @dataclass(frozen=True)
-class Unwell:
+class UnhealthyNode:
     """A node that needs a person's attention, for the page for people."""
 
     name: str
@@ -77,7 +77,7 @@ class Nodes:
         self._now, self._silence, self._each = now, silence, each
         self._counts: dict[Metric, Counter[tuple[str, ...]]] = {}
         self._lines: dict[Metric, list[Sample]] = {}
-        self.unwell: list[Unwell] = []
+        self.unwell: list[UnhealthyNode] = []
         self.sets: dict[str, set[str]] = {}
         for metric, values in (
             (names.NODES, names.NODE_STATES),
@@ -98,7 +98,7 @@ class Nodes:
         for flag in node.states.intersection(names.NODE_FLAGS):
             self._counter(names.FLAGS)[(flag,)] += 1
         if is_out(node):
-            self._counter(names.OUT)[out_by(node)] += 1
+            self._counter(names.OUT)[outage_labels(node)] += 1
         for feature in record.features or ():
             self._counter(names.FEATURE_NODES)[feature, "no" if is_out(node) else "yes"] += 1
         self._size(record, node, state)
@@ -108,7 +108,7 @@ class Nodes:
             self._line(names.NODE_HEALTH, (node.name, str(found.state)))
         if is_out(node) or found.check:
             says = f"{found.check}: {found.message}" if found.check else node.reason
-            self.unwell.append(Unwell(node.name, state, str(found.state), says))
+            self.unwell.append(UnhealthyNode(node.name, state, str(found.state), says))
 
     def families(self) -> Iterator[Family]:
         """Yield all metrics of the answer."""

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import structlog
 
-from soperator.agents.exporter.jobs import Flow, JobCounts, PendingJob
-from soperator.agents.exporter.nodes import Nodes, Unwell
+from soperator.agents.exporter.jobs import JobCounters, JobCounts, PendingJob
+from soperator.agents.exporter.nodes import Nodes, UnhealthyNode
 from soperator.agents.exporter.scheduler import Scheduler, partitions, reservations
 from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
@@ -88,7 +88,7 @@ class ClusterView:
     nodes: dict[str, float] = field(default_factory=dict)
     shares: dict[str, dict[str, float]] = field(default_factory=dict)
     health: dict[str, float] = field(default_factory=dict)
-    unwell: list[Unwell] = field(default_factory=list)
+    unwell: list[UnhealthyNode] = field(default_factory=list)
     jobs: dict[str, float] = field(default_factory=dict)
     waiting: list[PendingJob] = field(default_factory=list)
 
@@ -102,7 +102,7 @@ class Refresher:
         self.options = options
         self.wall = wall
         self._reader = reader
-        self._flow = Flow()
+        self._flow = JobCounters()
         self._jobs_at = 0
         self._sets: dict[str, set[str]] = {}
         self._users = UserNames(options.users)

@@ -72,13 +72,13 @@ async def gather(api: "Api", namespace: str, name: str, run: "Run | None" = None
     from soperator.cli.support.find_cluster import as_cluster, find_cluster, members_of
     from soperator.cli.support.slurm_queries import read_summary
     from soperator.kube.exec import exec as run_in_pod
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.slurmrest.client import SlurmError
 
     custom = await find_cluster(api, namespace, name)
     members, answer = await asyncio.gather(
         members_of(api, custom),
-        read_summary(Inside(api, run or run_in_pod), as_cluster(custom)),
+        read_summary(PodExec(api, run or run_in_pod), as_cluster(custom)),
         return_exceptions=True,
     )
     if isinstance(members, BaseException):

@@ -17,7 +17,7 @@ from soperator.cli.support.errors import CliError
 from soperator.render.cluster.keys import read_record
 from soperator.render.parts.paths import BUNDLE
 from soperator.render.parts.sssd import PIPES
-from soperator.slurm.keys import turned
+from soperator.slurm.keys import rotated
 
 Json = Mapping[str, Any]
 #: The volumes of a pod that are only for SSH from outside.
@@ -65,7 +65,7 @@ def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict
     record = read_record(annotations)
     if record.stage != "Known" or "slurm.jwks" not in files:
         return dict(files)
-    return {**files, **turned(files, replace(record, stage="Signing"), b"")}
+    return {**files, **rotated(files, replace(record, stage="Signing"), b"")}
 
 
 def script(host: Host, like: ReferencePod) -> str:

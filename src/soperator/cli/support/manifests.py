@@ -43,7 +43,7 @@ class Manifest:
     faults: list[Problem] = field(default_factory=list)
 
 
-class Loader(yaml.SafeLoader):
+class YamlLoader(yaml.SafeLoader):
     """A YAML loader with Kubernetes' rules: no duplicate keys, no dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -58,7 +58,7 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-Loader.yaml_implicit_resolvers = {
+YamlLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -74,7 +74,7 @@ def entries_of(files: Iterable[Path]) -> dict[tuple[str, str, str, str], str]:
     found: dict[tuple[str, str, str, str], str] = {}
     for file in files:
         try:
-            documents = list(yaml.load_all(file.read_text(encoding="utf-8"), Loader)) if str(file) != "-" else []
+            documents = list(yaml.load_all(file.read_text(encoding="utf-8"), YamlLoader)) if str(file) != "-" else []
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
             continue
         for each in (item for document in documents for item in _items(document) if isinstance(item, dict)):
@@ -108,7 +108,7 @@ def _of_file(file: Path) -> Iterator[Manifest]:
     shown = "standard input" if str(file) == "-" else str(file)
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        documents = list(yaml.load_all(text, Loader))
+        documents = list(yaml.load_all(text, YamlLoader))
     except OSError as error:
         yield _unreadable(shown, f"it cannot be read: {error.strerror}")
     except UnicodeDecodeError:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.render.parts.model import Cluster
 
 _BIN = "/opt/soperator/bin"
@@ -84,7 +84,7 @@ class NodeLine:
     reason: str
 
 
-async def read_summary(inside: "Inside", cluster: "Cluster") -> QueueSummary:
+async def read_summary(inside: "PodExec", cluster: "Cluster") -> QueueSummary:
     """Return the numbers of jobs and the nodes out of service; raises SlurmError."""
     form, mark = _format(_DRAIN_FIELDS)
     text = await inside.beside_slurmctld(cluster, "squeue and sinfo", _COUNTS, (form,))
@@ -95,7 +95,7 @@ async def read_summary(inside: "Inside", cluster: "Cluster") -> QueueSummary:
     return QueueSummary(counts, [DrainedNodes(*row) for row in _records(nodes, mark, len(_DRAIN_FIELDS))])
 
 
-async def read_jobs(inside: "Inside", cluster: "Cluster") -> tuple[list[JobLine], int]:
+async def read_jobs(inside: "PodExec", cluster: "Cluster") -> tuple[list[JobLine], int]:
     """Return the jobs of the queue, running ones first, at most MOST_JOBS, and how many there are; raises SlurmError."""
     form, mark = _format(_JOB_FIELDS)
     count, _, rest = (await inside.beside_slurmctld(cluster, "squeue", _JOBS, (form,))).partition("\n")
@@ -103,7 +103,7 @@ async def read_jobs(inside: "Inside", cluster: "Cluster") -> tuple[list[JobLine]
     return found, int(count) if count.isdecimal() else len(found)
 
 
-async def read_nodes(inside: "Inside", cluster: "Cluster") -> list[NodeLine]:
+async def read_nodes(inside: "PodExec", cluster: "Cluster") -> list[NodeLine]:
     """Return the nodes, each once although it may be in several partitions; raises SlurmError."""
     form, mark = _format(_NODE_FIELDS)
     text = await inside.beside_slurmctld(cluster, "sinfo", _NODES, (form,))

@@ -16,7 +16,7 @@ from soperator.slurmrest.client import SlurmError
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.render.parts.model import Cluster
 
 #: The most nodes of a job that the answer covers.
@@ -33,9 +33,9 @@ class _Jobs(msgspec.Struct):
 
 async def why(api: "Api", cluster: "Cluster", of: str) -> list[str]:
     """Return the sentences about a node or a job of a cluster; raises SlurmError."""
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
 
-    inside = Inside(api)
+    inside = PodExec(api)
     if of.replace("_", "").isdecimal():
         return await _job(inside, cluster, of)
     found = await _nodes(inside, cluster, [of])
@@ -50,7 +50,7 @@ def _silence(cluster: "Cluster") -> float:
     return HealthPolicy(False, 0, seconds(cluster.spec.health.interval)).silence
 
 
-async def _job(inside: "Inside", cluster: "Cluster", of: str) -> list[str]:
+async def _job(inside: "PodExec", cluster: "Cluster", of: str) -> list[str]:
     try:
         said = await inside.scontrol(cluster, "show", "job", of, "--json")
     except SlurmError as error:
@@ -66,7 +66,7 @@ async def _job(inside: "Inside", cluster: "Cluster", of: str) -> list[str]:
     return lines or [f"Slurm knows no job {of}."]
 
 
-async def _nodes(inside: "Inside", cluster: "Cluster", names: Sequence[str]) -> list[SlurmNode]:
+async def _nodes(inside: "PodExec", cluster: "Cluster", names: Sequence[str]) -> list[SlurmNode]:
     if not names:
         return []
     try:

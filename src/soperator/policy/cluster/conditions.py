@@ -31,7 +31,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ClusterFacts:
     """The state that a pass observed.
 
     `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are messages, empty without a fault; `confined` and `limits` are each a
@@ -63,7 +63,7 @@ class Availability:
     why: str
 
 
-def judge(facts: Facts) -> Availability:
+def judge(facts: ClusterFacts) -> Availability:
     """Return the availability of a cluster; of several causes it reports the first in start-up order."""
     shortages = list(_shortages(facts))
     blocking = next((each for each in shortages if each[0]), None)
@@ -74,7 +74,7 @@ def judge(facts: Facts) -> Availability:
     return Availability(True, "AllReady", "")
 
 
-def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
+def _shortages(facts: ClusterFacts) -> Sequence[tuple[bool, str, str]]:
     """Return (whether it blocks, reason, message) for everything that is missing, in start-up order.
 
     A spec with problems blocks only its new parts: what already runs continues, and its own state decides.

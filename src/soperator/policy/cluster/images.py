@@ -33,7 +33,7 @@ class ImageRecord:
 
 
 @dataclass(frozen=True)
-class ImageWish:
+class DesiredImages:
     """The images of the spec, the operator's defaults for the others, and whether the cluster adopts the defaults."""
 
     said: Images
@@ -77,7 +77,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Gate:
+class SlurmctldImageGate:
     """Why slurmctld keeps its current image, as a message; empty if it may get another."""
 
     stays: str = ""
@@ -90,7 +90,7 @@ class Gate:
 KEPT = 8
 
 
-def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -> Stage:
+def stage(record: ImageRecord | None, wish: DesiredImages, running: RunningImages) -> Stage:
     """Return the images for each part at this time."""
     asked = wish.follows or bool(record and wish.request and wish.request != record.request)
     taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
@@ -114,42 +114,42 @@ def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -
     )
 
 
-def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
+def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> SlurmctldImageGate:
     """Return whether slurmctld may get another image at this time, and if not, why."""
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if slurm in running.placed or slurm == has or not running.may_try:
-        return Gate()
+        return SlurmctldImageGate()
     known, trial = running.versions, running.trials.get(slurm) or Trial()
     tries = [image for image in (slurm, has) if image not in known]
     if slurm not in known:
         if trial.end == "refused":
-            return Gate(
+            return SlurmctldImageGate(
                 has, "Refused", f"slurmctld keeps {has}, because {slurm} refuses its configuration: {trial.said}", tries
             )
         why = f"{slurm} is tried, beside {has}" + (f": {trial.said}" if trial.said and trial.end != "passed" else "")
-        return Gate(has, "Trying", why, tries)
+        return SlurmctldImageGate(has, "Trying", why, tries)
     if has not in known:
-        return Gate(has, "Trying", f"the Slurm version in {has} is not known yet", tries)
+        return SlurmctldImageGate(has, "Trying", f"the Slurm version in {has} is not known yet", tries)
     ran = {image: known[image] for image in (has, record.workers.get("slurm", has)) if known.get(image)}
     newest = max(ran, key=lambda image: release(ran[image]), default="")
     if newest and known[slurm] and release(known[slurm]) < release(ran[newest]):
-        return Gate(
+        return SlurmctldImageGate(
             has,
             "Downgrade",
             f"slurmctld keeps {has}: {slurm} has Slurm {known[slurm]}, which refuses the state that Slurm {ran[newest]} "
             "has written: set spec.images.slurm to an image of that release or a newer one",
         )
-    return Gate()
+    return SlurmctldImageGate()
 
 
-def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
+def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) -> SlurmctldImageGate:
     """Return whether slurmctld waits for slurmdbd, which accepts older daemons but no newer ones; a slurmctld that already has the image does not
     wait.
     """
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if running.slurmdbd in (None, slurm) or slurm in running.placed or slurm == has:
-        return Gate()
-    return Gate(has, "Slurmdbd", f"slurmdbd must run {slurm} first; slurmctld follows")
+        return SlurmctldImageGate()
+    return SlurmctldImageGate(has, "Slurmdbd", f"slurmdbd must run {slurm} first; slurmctld follows")
 
 
 def _learned(running: RunningImages) -> Mapping[str, str]:
@@ -174,7 +174,7 @@ def _behind(slurm: str, running: RunningImages) -> int:
 
 
 def _reason_and_message(
-    wish: ImageWish, taken: Images, slurm: str, may_work: bool, may_log_in: bool, behind: int
+    wish: DesiredImages, taken: Images, slurm: str, may_work: bool, may_log_in: bool, behind: int
 ) -> tuple[str, str]:
     if not may_work:
         return "Controller", f"slurmctld must run {slurm} first; workers and login follow"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from soperator.api.base import GROUP
-from soperator.slurm.keys import Held, Version
+from soperator.slurm.keys import KeyContent, Version
 
 #: What to do: nothing; create a key; restore the Secret from its copy; write the copy from the Secret.
 Act = Literal["rest", "make", "restore", "keep"]
@@ -40,8 +40,8 @@ class KeySecretSnapshot:
     name: str
     copy: str
     wanted: tuple[str, ...]
-    live: Held | None
-    kept: Held | None
+    live: KeyContent | None
+    kept: KeyContent | None
     are_marked: bool = True
     known: Sequence[Version] = ()
     holders: Sequence[str] = ()
@@ -75,7 +75,7 @@ def decide(seen: KeySecretSnapshot) -> KeySecretStep:
     return KeySecretStep("keep")
 
 
-def _with_copy(seen: KeySecretSnapshot, kept: Held) -> KeySecretStep:
+def _with_copy(seen: KeySecretSnapshot, kept: KeyContent) -> KeySecretStep:
     if not kept.is_whole(seen.wanted):
         return KeySecretStep(reason="KeyIncomplete", why=_incomplete(seen, kept))
     if seen.holders and not seen.is_rotated and not _is_known(seen, kept):
@@ -85,7 +85,7 @@ def _with_copy(seen: KeySecretSnapshot, kept: Held) -> KeySecretStep:
     return KeySecretStep() if is_same and seen.are_marked else KeySecretStep("restore")
 
 
-def _is_known(seen: KeySecretSnapshot, held: Held) -> bool:
+def _is_known(seen: KeySecretSnapshot, held: KeyContent) -> bool:
     return not seen.known or held.digest in {each.digest for each in seen.known}
 
 
@@ -116,7 +116,7 @@ def _rotation(version: Version) -> str:
     return f"rotation {version.request}" + (f" at {version.stage}" if version.stage else "")
 
 
-def _incomplete(seen: KeySecretSnapshot, held: Held) -> str:
+def _incomplete(seen: KeySecretSnapshot, held: KeyContent) -> str:
     missing = ", ".join(each for each in seen.wanted if not held.files.get(each))
     found = ", ".join(sorted(held.files)) or "no file that the cluster needs"
     return (

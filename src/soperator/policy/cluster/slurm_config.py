@@ -49,7 +49,7 @@ class ConfigProgress:
 
 
 @dataclass(frozen=True)
-class Handed:
+class LoginGeneration:
     """The generation that a login pod's sackd last reported (empty if it reported none), and the time of that query."""
 
     generation: str = ""

@@ -18,7 +18,7 @@ _SKEW = 1.0
 _NAMED = 3
 
 
-def ghosts(node: str, began: float, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+def jobs_older_than_container(node: str, began: float, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
     """Return the jobs of a node that started before the container of its slurmd did."""
     return [each for each in jobs if node in each.nodes and 0.0 < each.began < began - _SKEW]
 

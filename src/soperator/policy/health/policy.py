@@ -31,7 +31,7 @@ from soperator.policy import drain_reasons
 from soperator.policy.drain_reasons import CHECK_PREFIX
 from soperator.policy.health import replacement
 from soperator.policy.health.replacement import ReplaceNode
-from soperator.policy.workers.removal_order import leave_of
+from soperator.policy.workers.removal_order import leave_reason
 from soperator.policy.workers.types import (
     AnnotatePod,
     DrainNode,
@@ -115,9 +115,9 @@ def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
         return HealthPlan()
     found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
     well = [pod for pod, node in found if drain_reasons.is_of_check(node) and _is_well(node, policy, seen.now)]
-    back = [pod for pod in well if pod.ready and not leave_of(seen, pod)]
+    back = [pod for pod in well if pod.ready and not leave_reason(seen, pod)]
     out = [(pod, node) for pod, node in found if drain_reasons.is_of_check(node) and pod not in back]
-    wanting = [(pod, node) for pod, node in found if policy.drains and _wants_out(pod, node)]
+    wanting = [(pod, node) for pod, node in found if policy.drains and _should_drain(pod, node)]
     wanting.sort(key=lambda each: (_first(each[1]).since, each[0].index))
     room = max(0, min(policy.most - len(out), _room(seen.nodes.values(), policy)))
     actions: list[Sequence[DrainNode | Resume | AnnotatePod]] = [
@@ -201,7 +201,7 @@ def _first(node: SlurmNode) -> CheckState:
     return _bad(node)[0]
 
 
-def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
+def _should_drain(pod: WorkerPod, node: SlurmNode) -> bool:
     """Return whether to drain a node: it is not drained yet, and no administrator has resumed it while the same check failed."""
     bad = _bad(node)
     resumed = [each for each in bad if pod.noted.startswith(f"{CHECK_PREFIX} {each.check}: ")]

@@ -21,7 +21,7 @@ _SENTENCE, _LOG = 200, 512
 
 
 @dataclass(frozen=True)
-class Judge:
+class ReadingRules:
     """The rules and values that evaluate a shipped check: its file, the thresholds of the spec, and its peers' readings."""
 
     check: DeepCheck
@@ -29,7 +29,7 @@ class Judge:
     peers: Sequence[Reading]
 
 
-def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = None) -> RunResult:
+def outcome(run: Run, job: CheckJob | None, minutes: int, judge: ReadingRules | None = None) -> RunResult:
     """Return the result of a run that has ended, or that Slurm no longer knows (None). Without a judge the script's exit code is the verdict."""
     if job is None or job.states & _AGAIN:
         return RunResult(run, run.at, None)

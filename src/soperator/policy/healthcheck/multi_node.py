@@ -56,7 +56,7 @@ def fold(
     for each in ended:
         if each.run not in history.runs:
             continue
-        if found := single_node.left_open(history, settings, each.run, nodes):
+        if found := single_node.nodes_to_redrain(history, settings, each.run, nodes):
             closes += found
         else:
             history = _fold(history, settings, each)
@@ -217,7 +217,7 @@ def _measured(found: ComparisonRound) -> set[str]:
     return {name for each in found.readings for name in deep_evaluate.nodes_of(each)} & set(found.nodes)
 
 
-def _mute(found: ComparisonRound) -> set[str]:
+def _without_reading(found: ComparisonRound) -> set[str]:
     """Return the nodes without a reading in any of their tried pairs."""
     tried: dict[str, set[Pair]] = {}
     for both, times in found.broken.items():
@@ -234,7 +234,7 @@ def _search(
     left = {both for both, times in found.broken.items() if times >= _BROKEN} | set(avoid)
     limits = _limits(shared, found.readings)
     readings = [_marked(shared, limits, each) for each in found.readings]
-    return pairwise_search.search_check(shared.check, set(names) - _mute(found), readings, limits, left)
+    return pairwise_search.search_check(shared.check, set(names) - _without_reading(found), readings, limits, left)
 
 
 def _marked(shared: Shared, limits: Mapping[str, Value], reading: Reading) -> Reading:
@@ -254,7 +254,7 @@ def _conclude(history: CheckHistory, settings: CheckPolicy, found: ComparisonRou
     measured, avoid = _measured(found), set[Pair]()
     while (search := _search(found, settings, measured, avoid)).runs:
         avoid.update(search.runs)
-    for name in sorted(measured | _mute(found)):
+    for name in sorted(measured | _without_reading(found)):
         own = [each for each in found.readings if name in deep_evaluate.nodes_of(each)]
         run = Run(int(float(own[-1].get("job", 0))) if own else 0, name, found.at, name == found.tested)
         verdict = _verdict(settings, found, search, name)
@@ -315,7 +315,7 @@ def _notes(found: ComparisonRound, search: Search, now: float) -> list[RoundNote
     ]
     if search.doubtful:
         notes.append(RoundNote(now, search.doubtful, search.message))
-    elif found.message and not search.bad and not search.links and not _mute(found) and len(found.nodes) > 2:
+    elif found.message and not search.bad and not search.links and not _without_reading(found) and len(found.nodes) > 2:
         notes.append(
             RoundNote(now, found.nodes, f"{found.message}; no single node and no path between two nodes is slow")
         )

@@ -23,7 +23,7 @@ def begin(
 ) -> ComparisonRound | None:
     """Return the next round, of due nodes or of a drained node under test; None if not enough nodes are free."""
     due = single_node.due_now(history, settings, known, now)
-    tests = sorted(single_node.tests_now(history, settings, known, now), key=lambda name: history.failures[name].at)
+    tests = sorted(single_node.retests_due(history, settings, known, now), key=lambda name: history.failures[name].at)
     late = [
         name for name in tests if settings.retest is not None and now - history.failures[name].at >= 2 * settings.retest
     ]
@@ -37,7 +37,7 @@ def begin(
 
 
 def _test(history: CheckHistory, known: Mapping[str, CheckTarget], name: str, now: float) -> ComparisonRound | None:
-    with_it = _company(history, known, [name], outliers.LEAST - 1, now)
+    with_it = _partners(history, known, [name], outliers.LEAST - 1, now)
     return ComparisonRound(now, (name, *with_it), tested=name, moved=now) if with_it is not None else None
 
 
@@ -53,7 +53,7 @@ def _of_due(
     doubtful = [name for name in free if name in history.failures and _may_again(history, name, now)]
     if doubtful:
         chosen = doubtful[: MOST_TOGETHER // 4]
-        with_it = _company(history, known, chosen, max(outliers.LEAST - len(chosen), 2 * len(chosen)), now)
+        with_it = _partners(history, known, chosen, max(outliers.LEAST - len(chosen), 2 * len(chosen)), now)
         if with_it is not None:
             return ComparisonRound(now, (*chosen, *with_it), moved=now)
     free = [name for name in free if name not in history.failures]
@@ -63,7 +63,7 @@ def _of_due(
         enough = len(free) >= max(2, -(-size // 2))
         return ComparisonRound(now, tuple(free[:size]), whole=True, moved=now) if enough else None
     chosen = free[:MOST_TOGETHER]
-    with_it = _company(history, known, chosen, outliers.LEAST - len(chosen), now) if chosen else None
+    with_it = _partners(history, known, chosen, outliers.LEAST - len(chosen), now) if chosen else None
     return ComparisonRound(now, (*chosen, *with_it), moved=now) if with_it is not None else None
 
 
@@ -73,7 +73,7 @@ def _may_again(history: CheckHistory, name: str, now: float) -> bool:
     return int(failure.at) <= int(failure.check_state.since) or now - failure.at >= AGAIN
 
 
-def _company(
+def _partners(
     history: CheckHistory, known: Mapping[str, CheckTarget], names: Sequence[str], many: int, now: float
 ) -> list[str] | None:
     """Return `count` free healthy nodes of the same NodeSet, longest unchecked first; None if enough exist but are not free."""

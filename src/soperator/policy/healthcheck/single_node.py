@@ -99,14 +99,14 @@ def fold(
             history = replace(history, runs=tuple(run for run in history.runs if run.job != each.run.job))
             continue
         after = count(history, settings, each)
-        if found := left_open(after, settings, each.run, nodes):
+        if found := nodes_to_redrain(after, settings, each.run, nodes):
             closes += found
         else:
             history = after
     return history, tuple(closes)
 
 
-def left_open(
+def nodes_to_redrain(
     history: CheckHistory, settings: CheckPolicy, run: Run, nodes: Mapping[str, SlurmNode]
 ) -> list[RedrainNode]:
     """Return the nodes that were opened for a test, still do not pass, and are not drained."""
@@ -184,7 +184,7 @@ def decide(
     room = min(settings.most, MOST - len(history.failures)) - len(history.runs)
     due = due_now(history, settings, known, now)
     free = [each for each in due if is_free(each, now)]
-    tests = tests_now(history, settings, known, now)
+    tests = retests_due(history, settings, known, now)
     begun = [*(Submit(name, retest=True) for name in tests), *(Submit(each.name) for each in free)][: max(0, room)]
     left = len(due) - sum(not each.retest for each in begun)
     return CheckPlan(
@@ -212,7 +212,9 @@ def due_now(
     return sorted(due, key=lambda each: (each.name not in history.failures, history.last_runs.get(each.name, 0.0)))
 
 
-def tests_now(history: CheckHistory, settings: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[str]:
+def retests_due(
+    history: CheckHistory, settings: CheckPolicy, known: Mapping[str, CheckTarget], now: float
+) -> list[str]:
     """Return the drained nodes that are due for a test."""
     runs = {name for each in history.runs for name in each.nodes}
     wanted = [

@@ -31,7 +31,7 @@ def is_refused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
     return bool(pod.noted and node and not node.is_draining)
 
 
-def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
+def drain_steps(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
     """Return the next actions until nothing runs on a node and nothing can start; none after that, or while jobs still run in their time."""
     node = seen.node(pod.index)
     if node is None or node.is_drained:
@@ -44,7 +44,7 @@ def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
     return [*_note(seen, pod, node), *_press(seen, pod, node)]
 
 
-def put_back(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
+def resume_steps(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
     """Resume a node that the operator drained, after protecting its pod again; nothing while the pod is not ready."""
     if not pod.ready or not is_ours(seen.node(pod.index)):
         return guard(seen, pod)

@@ -2,7 +2,7 @@
 
 from soperator.api.fields.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec
-from soperator.policy.maintenance_window import Hours
+from soperator.policy.maintenance_window import WindowSchedule
 from soperator.policy.workers.types import ChangePolicy
 
 
@@ -14,7 +14,7 @@ def policy_of(spec: NodeSetSpec) -> ChangePolicy:
         on_delete=strategy.type == "OnDelete",
         max_unavailable=share(spec.size, strategy.max_unavailable),
         wait_for_idle=strategy.busy == "Wait",
-        window=Hours(window.schedule, seconds(window.duration)) if window else None,
+        window=WindowSchedule(window.schedule, seconds(window.duration)) if window else None,
         progress_deadline=float(strategy.progress_deadline_seconds),
         drain_timeout=seconds(drain.timeout) if drain.timeout else None,
         on_timeout=drain.on_timeout,

@@ -14,9 +14,9 @@ from soperator.slurm.node import REASON_PREFIX
 LONGEST = 1024
 
 
-def hints(seen: WorkerSnapshot) -> Mapping[str, str]:
+def messages_by_node(seen: WorkerSnapshot) -> Mapping[str, str]:
     """Return a sentence for the jobs of each faulty Slurm node, by node name; it does not change while the fault lasts."""
-    return {seen.name(pod.index): says for pod in seen.restless if (says := _comment(seen, pod))}
+    return {seen.name(pod.index): says for pod in seen.unsettled if (says := _comment(seen, pod))}
 
 
 def _comment(seen: WorkerSnapshot, pod: WorkerPod) -> str:
@@ -33,9 +33,9 @@ def _comment(seen: WorkerSnapshot, pod: WorkerPod) -> str:
     return ""
 
 
-def commented(comment: str, hints: Iterable[str]) -> str:
+def commented(comment: str, messages_by_node: Iterable[str]) -> str:
     """Return a job's comment with these sentences appended, each only once."""
-    for each in hints:
+    for each in messages_by_node:
         longer = f"{comment}; {each}" if comment else f"{REASON_PREFIX}{each}"
         if each not in comment and len(longer) <= LONGEST:
             comment = longer

@@ -54,7 +54,7 @@ def shortfall(seen: WorkerSnapshot) -> str:
     """
     if seen.nodes is None or seen.on_demand or seen.ending:
         return ""
-    known = len(seen.lone) + sum(seen.node(index) is not None for index in seen.pods)
+    known = len(seen.without_pod) + sum(seen.node(index) is not None for index in seen.pods)
     if known >= seen.wanted:
         return ""
     refused = f"Slurm knows {known} of {seen.wanted} nodes and refuses jobs over more until the others register"

@@ -69,7 +69,7 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
     said = [
         *look.records(),
         *look.described(),
-        *look.given_up(),
+        *look.resume_timeouts(),
         *look.allowed(),
         *look.power_down_awaited(),
         *look.woken(),
@@ -125,7 +125,7 @@ class _OnDemandPass:
             if self.phases[index] in phases:
                 yield index, node, self.seen.pods.get(index)
 
-    def _sleepers(self) -> Iterator[tuple[int, SlurmNode, WorkerPod | None]]:
+    def _sleeping(self) -> Iterator[tuple[int, SlurmNode, WorkerPod | None]]:
         return (each for each in self.in_phases(Phase.ASLEEP) if each[0] not in self.gone)
 
     def is_wanted(self, index: int) -> bool:
@@ -188,19 +188,19 @@ class _OnDemandPass:
         late = pod.ready and self.seen.now >= pod.ready_since + PATIENCE
         return "its slurmd started before Slurm requested the node" if late else ""
 
-    def given_up(self) -> Iterator[UpdateNodes]:
+    def resume_timeouts(self) -> Iterator[UpdateNodes]:
         """Yield the updates that set DOWN the waking nodes that exceeded resumeTimeout, with all sleeping nodes if their pods would fail too, and
         then put them to sleep.
         """
         late = [pod for _, node, pod in self.in_phases(Phase.WAKING) if pod and self._is_late(node, pod)]
         short = [pod for pod in late if not pod.machine or pod.failing]
         if self.seen.ending:
-            if lone := tuple(
+            if without_pod := tuple(
                 index for index, node, pod in self.in_phases(Phase.WAKING) if pod is None and not node.is_down
             ):
-                yield UpdateNodes(Verb.DENY, lone, self.seen.ending)
+                yield UpdateNodes(Verb.DENY, without_pod, self.seen.ending)
         elif short:
-            asleep = [index for index, node, _ in self._sleepers() if not (node.is_down or node.is_draining)]
+            asleep = [index for index, node, _ in self._sleeping() if not (node.is_down or node.is_draining)]
             why = drain_reasons.reason(
                 f"{DENIED.removeprefix(REASON_PREFIX)}{short[0].trouble or 'its pod was not scheduled'}"
             )
@@ -224,7 +224,7 @@ class _OnDemandPass:
         """
         found = [
             index
-            for index, node, _ in self._sleepers()
+            for index, node, _ in self._sleeping()
             if node.is_down and not node.is_administrators and not node.is_draining and self._is_due(node)
         ]
         if found and not self.seen.ending:
@@ -240,7 +240,7 @@ class _OnDemandPass:
         """
         found = [
             index
-            for index, node, pod in self._sleepers()
+            for index, node, pod in self._sleeping()
             if pod is None and "NOT_RESPONDING" in node.states and not node.is_down and self._may_sleep(node)
         ]
         if found and not self.seen.ending:
@@ -258,7 +258,7 @@ class _OnDemandPass:
         """Yield the waking of the lowest sleeping nodes if fewer nodes are awake than minNodes."""
         ready = [
             index
-            for index, node, pod in self._sleepers()
+            for index, node, pod in self._sleeping()
             if pod is None
             and self.is_wanted(index)
             and not (node.is_down or node.is_draining or node.is_busy or "NOT_RESPONDING" in node.states)
@@ -314,7 +314,7 @@ class _OnDemandPass:
             nodes={name: node for name, node in (self.seen.nodes or {}).items() if name in names},
             wanted=0 if self.seen.ending else len(mine),
             policy=replace(self.seen.policy, replace_after=None),
-            calm=self.seen.calm & mine.keys(),
+            settled=self.seen.settled & mine.keys(),
             record=None,
         )
 

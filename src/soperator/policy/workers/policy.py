@@ -37,7 +37,7 @@ from soperator.policy.workers.removal_order import (
     is_busy,
     is_in_service,
     is_unused,
-    leave_of,
+    leave_reason,
     never_ran,
 )
 from soperator.policy.workers.types import (
@@ -73,26 +73,26 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
     goes, rolls = _indexes(surplus), _indexes(chosen)
     actions: list[Action] = []
     for pod in slots:
-        if pod.index in seen.calm and pod.index not in goes:
+        if pod.index in seen.settled and pod.index not in goes:
             continue
         if pod.deleting and pod.leave:
-            actions += _vacate(seen, pod)
+            actions += _evacuate(seen, pod)
         elif pod.index in goes:
             actions += retire(seen, pod, seen.ending or SCALE_IN)
         elif pod.index in rolls:
             actions += retire(seen, pod, ROLLOUT)
-        elif leave_of(seen, pod):
-            actions += _vacate(seen, pod)
+        elif leave_reason(seen, pod):
+            actions += _evacuate(seen, pod)
         else:
             actions += _keep(seen, pod, bool(surplus))
     marked = {each.index for each in actions if isinstance(each, AnnotatePod)}
-    for pod in seen.restless:
+    for pod in seen.unsettled:
         actions += [
             each
             for each in node_records.due_registrations(seen, pod)
             if isinstance(each, Register) or pod.index not in marked
         ]
-    told = [each for pod in seen.restless for each in pod_condition.condition_to_set(seen, pod)]
+    told = [each for pod in seen.unsettled for each in pod_condition.condition_to_set(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
     forgotten = _forget(seen, created)
     fates = summary.Classification(lost, surplus, chosen, kept, pause)
@@ -114,7 +114,7 @@ def _without(pods: Iterable[WorkerPod], others: Iterable[WorkerPod]) -> list[Wor
 
 
 def _restless(seen: WorkerSnapshot, pods: Iterable[WorkerPod]) -> list[WorkerPod]:
-    return [pod for pod in pods if pod.index not in seen.calm]
+    return [pod for pod in pods if pod.index not in seen.settled]
 
 
 def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
@@ -122,7 +122,7 @@ def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
     policy = seen.policy
     if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
         return []
-    found = [pod for pod in sorted(seen.restless, key=lambda pod: pod.index) if _is_lost(seen, pod)]
+    found = [pod for pod in sorted(seen.unsettled, key=lambda pod: pod.index) if _is_lost(seen, pod)]
     return found[: policy.max_replaced]
 
 
@@ -168,7 +168,7 @@ def _pause(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> str:
 
 def _has_failed(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
     """Return whether a worker of the new template cannot become ready, or has not become ready within its timeout."""
-    if pod.template != seen.template or pod.deleting or is_in_service(seen, pod) or leave_of(seen, pod):
+    if pod.template != seen.template or pod.deleting or is_in_service(seen, pod) or leave_reason(seen, pod):
         return False
     return pod.failing or (not _is_ours(seen, pod) and seen.now - pod.born > seen.policy.progress_deadline)
 
@@ -184,14 +184,14 @@ def retire(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
         return [
             Delete(pod.index, f"{why}: {'drained and idle' if known else 'Slurm never knew it, and it is not ready'}")
         ]
-    return drain.take_out(seen, pod, why)
+    return drain.drain_steps(seen, pod, why)
 
 
-def _vacate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
+def _evacuate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
     """Return the steps to empty a pod for its Node: drain, wait, allow its eviction; delete it if its Node expels pods and accepts no new ones."""
-    why, machine = drain_reasons.reason(leave_of(seen, pod)), seen.machine(pod)
+    why, machine = drain_reasons.reason(leave_reason(seen, pod)), seen.machine(pod)
     if not is_unused(seen, pod):
-        return drain.take_out(seen, pod, why)
+        return drain.drain_steps(seen, pod, why)
     if machine and machine.leaving and machine.expels and not pod.deleting:
         return [Delete(pod.index, f"{why}: drained and idle")]
     return drain.release(seen, pod, why)
@@ -206,7 +206,7 @@ def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Actio
     if pod.phase in ("Failed", "Succeeded"):
         return [Delete(pod.index, "its containers ended")]
     if not drain.is_refused(seen, pod):
-        return drain.put_back(seen, pod, "the node is wanted")
+        return drain.resume_steps(seen, pod, "the node is wanted")
     still = (pod.noted == SCALE_IN and has_surplus) or (pod.noted == ROLLOUT and pod.template != seen.template)
     still = still or pod.noted.startswith(drain_reasons.CHECK_PREFIX)  # `health` wipes it off
     return drain.guard(seen, pod) if still else [AnnotatePod(pod.index, "it is in service", protected=True, noted="")]
@@ -216,7 +216,7 @@ def _create(seen: WorkerSnapshot, missing: int) -> list[Create]:
     """Return the creation of all missing pods at once: first under names that Slurm knows and that lost their pod, then under the lowest free
     names.
     """
-    back = [index for index in seen.lone if not _is_done(seen, index)]
+    back = [index for index in seen.without_pod if not _is_done(seen, index)]
     free = (index for index in count() if index not in seen.pods and index not in back)
     return [Create(index, "wanted") for index in (*back, *islice(free, max(0, missing)))][: max(0, missing)]
 
@@ -231,7 +231,7 @@ def _forget(seen: WorkerSnapshot, created: Sequence[Create]) -> list[DeleteNodeR
     coming = {each.index for each in created}
     return [
         DeleteNodeRecord(index, "its new pod needs a new record" if index in coming else "it no longer has a pod")
-        for index in seen.lone
+        for index in seen.without_pod
         if _is_done(seen, index) or (_is_free if index in coming else _is_junk)(seen, index)
     ]
 
@@ -277,7 +277,7 @@ def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
     return (
         chosen
         or any(ends_jobs(seen, each) for each in actions)
-        or any(drain.asks_jobs(seen, pod) for pod in seen.restless)
+        or any(drain.asks_jobs(seen, pod) for pod in seen.unsettled)
     )
 
 
@@ -314,7 +314,7 @@ def _moments(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> Iterator[float]
     rolling = any(pod.template != seen.template for pod in kept) and not seen.policy.on_delete
     if rolling and seen.policy.window:
         yield seen.now + 30.0
-    for pod in seen.restless:
+    for pod in seen.unsettled:
         machine = seen.machine(pod)
         if machine and not machine.ready and seen.policy.replace_after is not None:
             yield machine.since + seen.policy.replace_after

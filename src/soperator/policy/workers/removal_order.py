@@ -57,7 +57,7 @@ def cost(seen: WorkerSnapshot, pod: WorkerPod) -> tuple[float, ...]:
     node, rank = seen.node(pod.index), _rank(seen, pod)
     details: tuple[float, float, float] = (0.0, 0.0, 0.0)
     if node and rank == _IDLE:
-        details = (not leave_of(seen, pod), pod.template == seen.template, node.last_busy)
+        details = (not leave_reason(seen, pod), pod.template == seen.template, node.last_busy)
     elif node and rank == _BUSY:
         ends = max((job.ends for job in seen.jobs_of(pod.index)), default=0.0)
         details = (drain_reasons.end_of(node) is None, not node.is_draining, ends)
@@ -82,7 +82,7 @@ def _rank(seen: WorkerSnapshot, pod: WorkerPod) -> float:
     return 4.0 if node.is_drained else _IDLE
 
 
-def leave_of(seen: WorkerSnapshot, pod: WorkerPod) -> str:
+def leave_reason(seen: WorkerSnapshot, pod: WorkerPod) -> str:
     """Return why a worker must get no more jobs on its Node; empty if it may."""
     machine = seen.machine(pod)
     return pod.leave or (machine.leaving if machine else "")

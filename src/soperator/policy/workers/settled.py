@@ -12,7 +12,7 @@ from soperator.slurm.node import SlurmNode
 _SAYS_SO = ("", as_text(IN_SERVICE, ""))
 
 
-def is_calm(pod: WorkerPod, node: SlurmNode | None, machine: KubeNode | None) -> bool:
+def is_settled(pod: WorkerPod, node: SlurmNode | None, machine: KubeNode | None) -> bool:
     """Return whether a worker with the current template needs no decision."""
     if not pod.ready or pod.deleting or pod.phase != "Running" or not pod.protected or pod.noted or pod.leave:
         return False

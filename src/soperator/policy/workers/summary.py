@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from soperator.policy.workers import drain
-from soperator.policy.workers.removal_order import is_in_service, leave_of
+from soperator.policy.workers.removal_order import is_in_service, leave_reason
 from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
 
 _NAMED = 3
@@ -39,9 +39,9 @@ def _parts(seen: WorkerSnapshot, fates: Classification) -> Iterator[str]:
         yield f"rollout: {done} of {seen.wanted} are new{change}" + "".join(
             f", {part}" for part in (doing, fates.pause) if part
         )
-    restless = [pod for pod in fates.kept if pod.index not in seen.calm]
-    for why in sorted({leave_of(seen, pod) for pod in restless} - {""}):
-        yield f"{why}: {_names(seen, [pod for pod in restless if leave_of(seen, pod) == why])}"
+    unsettled = [pod for pod in fates.kept if pod.index not in seen.settled]
+    for why in sorted({leave_reason(seen, pod) for pod in unsettled} - {""}):
+        yield f"{why}: {_names(seen, [pod for pod in unsettled if leave_reason(seen, pod) == why])}"
     for pod in fates.lost:
         yield f"{seen.name(pod.index)} is replaced by another, because its Node {pod.machine} does not answer and its Slurm node is DOWN"
 

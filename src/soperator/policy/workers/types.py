@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 
-from soperator.policy.maintenance_window import Hours
+from soperator.policy.maintenance_window import WindowSchedule
 from soperator.slurm import hostlist
 from soperator.slurm.job import SlurmJob
 from soperator.slurm.node import Shape, SlurmNode, held
@@ -65,7 +65,7 @@ class ChangePolicy:
     on_delete: bool = False
     max_unavailable: int = 1
     wait_for_idle: bool = False
-    window: Hours | None = None
+    window: WindowSchedule | None = None
     progress_deadline: float = 600.0
     drain_timeout: float | None = None
     on_timeout: str = "Wait"
@@ -100,7 +100,7 @@ class WorkerSnapshot:
     """The observed state: pods by index, Kubernetes Nodes and Slurm nodes by name, and the desired state.
 
     `nodes` is None without a fresh answer of Slurm, and `jobs` is None if the jobs were not listed. `ending` is the reason with which a NodeSet that
-    is being deleted drains, empty for one that is not. `calm` are indexes of the current template for which `settled.is_calm` is known to be true;
+    is being deleted drains, empty for one that is not. `settled` are indexes of the current template for which `settled.is_calm` is known to be true;
     they only save time. `on_demand` is set with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
     the template, in words. `record` is the desired record of a node in Slurm, None if it does not matter, and `differing` are the workers whose
     record differed in the last answer.
@@ -116,7 +116,7 @@ class WorkerSnapshot:
     policy: ChangePolicy = field(default_factory=ChangePolicy)
     now: float = 0.0
     ending: str = ""
-    calm: frozenset[int] = frozenset()
+    settled: frozenset[int] = frozenset()
     on_demand: OnDemand | None = None
     change: str = ""
     record: RecordFields | None = None
@@ -148,8 +148,8 @@ class WorkerSnapshot:
 
     def on(self, nodes: Mapping[str, SlurmNode]) -> "WorkerSnapshot":
         """Return this state with a fresh answer of Slurm; a worker whose node has changed is no longer settled."""
-        calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
-        return replace(self, nodes=nodes, calm=calm)
+        settled = frozenset(index for index in self.settled if nodes.get(self.name(index)) is self.node(index))
+        return replace(self, nodes=nodes, settled=settled)
 
     def with_jobs(self, jobs: Iterable[SlurmJob]) -> "WorkerSnapshot":
         """Return this state with the list of jobs that have nodes; a node with a suspended job counts as busy."""
@@ -157,12 +157,12 @@ class WorkerSnapshot:
         return replace(self.on(held(self.nodes or {}, listed)), jobs=listed)
 
     @cached_property
-    def restless(self) -> list[WorkerPod]:
+    def unsettled(self) -> list[WorkerPod]:
         """The pods that are not settled, by index."""
-        return [pod for index, pod in self.pods.items() if index not in self.calm]
+        return [pod for index, pod in self.pods.items() if index not in self.settled]
 
     @cached_property
-    def lone(self) -> list[int]:
+    def without_pod(self) -> list[int]:
         """The indexes of nodes that have a record in Slurm and no pod."""
         prefix, ours = f"{self.nodeset}-", {self.name(index) for index in self.pods}
         found = (name.removeprefix(prefix) for name in self.nodes or () if name not in ours and name.startswith(prefix))
@@ -171,7 +171,7 @@ class WorkerSnapshot:
     @property
     def is_known(self) -> bool:
         """Whether Slurm has a record of any node of this NodeSet."""
-        return bool(self.lone) or any(self.node(index) for index in self.pods)
+        return bool(self.without_pod) or any(self.node(index) for index in self.pods)
 
 
 @dataclass(frozen=True)

@@ -87,15 +87,15 @@ class TenancyControl:
         if cluster is None:
             return await self._wait(obj, tenant, "Waiting", why)
         if tenant.deletes:
-            await finalizers.hold(self.operator, self.kind, obj)
-        elif finalizers.holds(obj):
-            await finalizers.let_go(self.operator, self.kind, obj)
+            await finalizers.add_finalizer(self.operator, self.kind, obj)
+        elif finalizers.has_finalizer(obj):
+            await finalizers.remove_finalizer(self.operator, self.kind, obj)
         return await self._pass(obj, tenant, cluster)
 
     async def report_error(self, key: Key, error: Exception) -> None:
         """Report the cause that stopped a pass, in the conditions of the object."""
         if obj := self.store.get(*key):
-            await self.operator.tell_error(self.kind, obj, error)
+            await self.operator.write_error_status(self.kind, obj, error)
 
     async def _pass(self, obj: Custom, tenant: Tenant, cluster: Cluster) -> PassOutcome:
         before = self._known(obj)
@@ -178,7 +178,7 @@ class TenancyControl:
         cluster = read_cluster(found) if found else None
         is_off = isinstance(cluster, Cluster) and cluster.spec.accounting is None
         is_given_up = obj.metadata.annotations.get(labels.ABANDON) == "true"
-        is_wanted = tenant.deletes and finalizers.holds(obj) and self._holder(obj, tenant) is obj
+        is_wanted = tenant.deletes and finalizers.has_finalizer(obj) and self._holder(obj, tenant) is obj
         return is_wanted and found is not None and not is_off and not is_given_up
 
     def _cluster(self, tenant: Tenant) -> tuple[Cluster | None, str]:
@@ -223,11 +223,11 @@ class TenancyControl:
         return PassOutcome(why, again or (PERIOD if reason in ("Refused", "Taken") else RETRY))
 
     async def _let_go(self, obj: Custom) -> PassOutcome:
-        if not finalizers.holds(obj):
+        if not finalizers.has_finalizer(obj):
             return PassOutcome("it is being deleted")
         if self.kind in object_memory.FIELDS:
             await object_memory.forget(self.operator, self.kind, obj)
-        await finalizers.let_go(self.operator, self.kind, obj)
+        await finalizers.remove_finalizer(self.operator, self.kind, obj)
         return PassOutcome("it is let go")
 
     def _fields(self, tenant: Tenant, database: AssociationTable | None, applied: Applied, why: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from soperator.policy.associations.accounts import Jobs, Words
-from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.slurm_exec import PodExec
 from soperator.render.parts.model import Cluster
 from soperator.runtime.cache.store import Key
 from soperator.slurm import sacctmgr
@@ -43,7 +43,7 @@ class _LastAnswer:
 class SacctmgrClient:
     """The cached content of each cluster's database."""
 
-    inside: Inside
+    pod_exec: PodExec
     pages: dict[Key, _LastAnswer] = field(default_factory=dict)
 
     async def read(self, cluster: Cluster, oldest: float = PERIOD) -> AssociationTable:
@@ -100,6 +100,6 @@ class SacctmgrClient:
 
     async def _query(self, cluster: Cluster, what: str, script: str, words: Sequence[str]) -> str:
         try:
-            return await self.inside.beside_slurmctld(cluster, what, script, words)
+            return await self.pod_exec.beside_slurmctld(cluster, what, script, words)
         except SlurmError as error:
             raise SlurmError(" ".join(str(error).split())[:_LONGEST]) from error

@@ -24,7 +24,7 @@ MISSING = (
 
 def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
     """Return the reconcilers of SlurmAccounts and of SlurmQOS, which share their reads of each database."""
-    ledger, stores = SacctmgrClient(operator.inside), operator.stores
+    ledger, stores = SacctmgrClient(operator.pod_exec), operator.stores
     return (
         TenancyControl(operator, ledger, kinds.SLURMACCOUNT, stores.accounts, Accounts(operator)),
         TenancyControl(operator, ledger, kinds.SLURMQOS, stores.qos, tenant),

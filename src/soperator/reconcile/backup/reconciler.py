@@ -75,7 +75,7 @@ class BackupControl:
     async def report_error(self, key: Key, error: Exception) -> None:
         """Report the cause that stopped a pass, in the conditions of the object."""
         if obj := self.operator.stores.backups.get(*key):
-            await self.operator.tell_error(kinds.SLURMBACKUP, obj, error)
+            await self.operator.write_error_status(kinds.SLURMBACKUP, obj, error)
 
     async def _pass(self, ground: BackupContext) -> PassOutcome:
         now, spec, known = self.operator.wall(), ground.backup.spec, self.operator.status.mine(ground.obj)

@@ -32,7 +32,7 @@ Connect = Callable[[Key], Awaitable[SlurmRest]]
 
 
 @dataclass
-class Followed:
+class PolledCluster:
     """The last answers of one cluster's slurmrestd."""
 
     task: asyncio.Task[None] | None = None
@@ -54,12 +54,12 @@ class SlurmWatch:
         self._connect = connect
         self._changed = changed
         self._period = period
-        self._followed: dict[Key, Followed] = {}
+        self._followed: dict[Key, PolledCluster] = {}
 
     def follow(self, key: Key) -> None:
         """Start polling a cluster, unless it is already polled."""
         if key not in self._followed:
-            followed = self._followed[key] = Followed(began=asyncio.get_running_loop().time())
+            followed = self._followed[key] = PolledCluster(began=asyncio.get_running_loop().time())
             followed.task = asyncio.create_task(self._poll(key, followed), name=f"slurm {key[0]}/{key[1]}")
 
     def forget(self, key: Key) -> None:
@@ -95,7 +95,7 @@ class SlurmWatch:
         followed = self._followed.get(key)
         return followed.client if followed else None
 
-    async def _poll(self, key: Key, followed: Followed) -> None:
+    async def _poll(self, key: Key, followed: PolledCluster) -> None:
         try:
             clock = asyncio.get_running_loop().time
             while True:
@@ -105,7 +105,7 @@ class SlurmWatch:
         finally:
             await self._drop(followed)
 
-    async def _once(self, key: Key, followed: Followed) -> None:
+    async def _once(self, key: Key, followed: PolledCluster) -> None:
         before = (followed.nodes, followed.trouble, followed.version)
         try:
             followed.client = followed.client or await self._connect(key)
@@ -122,13 +122,13 @@ class SlurmWatch:
         if before != (followed.nodes, followed.trouble, followed.version):
             self._changed(key)
 
-    async def _drop(self, followed: Followed) -> None:
+    async def _drop(self, followed: PolledCluster) -> None:
         client, followed.client = followed.client, None
         if client:
             with contextlib.suppress(Exception):
                 await client.close()
 
-    async def _poll_once(self, followed: Followed, client: SlurmRest) -> None:
+    async def _poll_once(self, followed: PolledCluster, client: SlurmRest) -> None:
         now = asyncio.get_running_loop().time()
         if now - followed.looked < WHOLE and not await client.has_changed(followed.moment):
             return
@@ -137,13 +137,13 @@ class SlurmWatch:
         # A save that failed is tried again with the next answer.
         followed.moment = seen.moment if await _is_saved(client, followed) else 0
 
-    def _fail(self, followed: Followed, why: str) -> None:
+    def _fail(self, followed: PolledCluster, why: str) -> None:
         silent = asyncio.get_running_loop().time() - max(followed.answered, followed.began)
         if silent > PATIENCE and not followed.trouble:
             followed.trouble = why
 
 
-async def _is_saved(client: SlurmRest, followed: Followed) -> bool:
+async def _is_saved(client: SlurmRest, followed: PolledCluster) -> bool:
     """Make slurmctld save its nodes if at least one is new since the last save."""
     known = frozenset((node.name, node.started) for node in followed.nodes.values() if node.started)
     try:

@@ -15,7 +15,7 @@ from soperator.api.fields.change import Maintenance
 from soperator.kube.objects import Node
 from soperator.kube.views import Pod
 from soperator.policy.drain_reasons import JAIL
-from soperator.policy.workers.settled import is_calm
+from soperator.policy.workers.settled import is_settled
 from soperator.policy.workers.types import KubeNode, WorkerPod
 from soperator.reconcile import pod_status
 from soperator.reconcile.cache import kube_nodes
@@ -42,7 +42,7 @@ class Worker:
     machine: KubeNode | None
     trouble: str
     columns: tuple[str, ...]
-    is_calm: bool
+    is_settled: bool
     began: float = 0.0
 
 
@@ -68,11 +68,11 @@ class WorkerSet:
         return {each.machine.name: each.machine for each in self.workers if each.machine}
 
     @cached_property
-    def calm(self) -> Mapping[str, frozenset[int]]:
+    def settled(self) -> Mapping[str, frozenset[int]]:
         """The indexes of settled workers, by the hash of their template."""
         found: dict[str, list[int]] = {}
         for each in self.workers:
-            if each.is_calm and each.seen:
+            if each.is_settled and each.seen:
                 found.setdefault(each.seen.template, []).append(each.seen.index)
         return {template: frozenset(indexes) for template, indexes in found.items()}
 
@@ -127,7 +127,7 @@ class _Terms:
         return self.maintenance == other.maintenance and (self.heard is None) == (other.heard is None)
 
 
-class Roster:
+class WorkerCache:
     """The last `WorkerSet` of every NodeSet."""
 
     def __init__(self) -> None:
@@ -143,12 +143,12 @@ class Roster:
     ) -> WorkerSet:
         """Return the workers of a NodeSet; `heard` is Slurm's answer, None without one."""
         terms = _Terms(maintenance, found.version, nodes.version, heard)
-        before, crew = self._known.get(key, (terms, WorkerSet()))
+        before, worker_set = self._known.get(key, (terms, WorkerSet()))
         if not (key in self._known and terms.is_same(before)):
-            known = crew.by_uid if terms.reads_as(before) else {}
-            crew = WorkerSet(tuple(_workers(found.by("nodeset", key), nodes, terms, known)))
-            self._known[key] = (terms, crew)
-        return crew
+            known = worker_set.by_uid if terms.reads_as(before) else {}
+            worker_set = WorkerSet(tuple(_workers(found.by("nodeset", key), nodes, terms, known)))
+            self._known[key] = (terms, worker_set)
+        return worker_set
 
     def forget(self, key: Key) -> None:
         """Forget a NodeSet that no longer exists."""
@@ -179,7 +179,7 @@ def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) 
         machine=machine,
         trouble=_trouble(pod, nodes, slurm, terms.heard is None),
         columns=_columns(slurm) if slurm else (),
-        is_calm=seen is not None and is_calm(seen, slurm, machine),
+        is_settled=seen is not None and is_settled(seen, slurm, machine),
         began=pod_status.began(pod, "slurmd"),
     )
 

@@ -98,7 +98,7 @@ def _version(operator: Operator, secret: Meta) -> str:
     return found or meta.resource_version
 
 
-async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
+async def request_database(operator: Operator, cluster: Cluster) -> str:
     """Apply the MariaDB resource if accounting needs one and it differs; return why that is impossible, empty on success."""
     said = cluster.spec.accounting
     if said is None or said.mariadb_operator is None:
@@ -137,7 +137,7 @@ async def status(operator: Operator, cluster: Cluster, missing: str, state: Conf
         slurmdbd=pod_status.role(found, 1, nodes),
         database=pod_status.role(mine, 1, nodes) if database_connection.is_embedded(said) else None,
         missing=missing,
-        said=await operator.inside.slurmdbd(running[0].namespace, running[0].name) if running else "",
+        said=await operator.pod_exec.slurmdbd(running[0].namespace, running[0].name) if running else "",
         named=cluster.accounted and state.good == slurm_conf.generation(cluster),
     )
     return AccountingStatus(*judge(seen), is_on=is_written)

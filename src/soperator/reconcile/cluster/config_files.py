@@ -97,7 +97,7 @@ async def keep(operator: Operator, cluster: Cluster, generation: str, content: M
     await _apply(operator, cluster, trial.render_generation(cluster, generation, content))
 
 
-async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigState, str]:
+async def restore(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigState, str]:
     """Restore deleted or edited ConfigMaps; return the record of the files, and a message about files that cannot be restored.
 
     `running` is the generation that slurmctld reports.
@@ -114,7 +114,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
     right = found.files(cluster, known.generation) if known.generation else None
     if right is None:
         return known, _foreign(cluster, known) if known.generation else ""
-    await _mend_copies(operator, cluster, found, known)
+    await _restore_copies(operator, cluster, found, known)
     is_edited = found.live is not None and found.live.data != right
     if is_lost or is_edited or not _is_marked(cluster, found.live, trial.render_live(cluster, right, known)):
         await _restore(operator, cluster, found, right, known)
@@ -158,7 +158,7 @@ async def _found(operator: Operator, cluster: Cluster, running: str, told: str) 
     return ConfigMapSet(mounted, copies)
 
 
-async def _mend_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet, known: ConfigState) -> None:
+async def _restore_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet, known: ConfigState) -> None:
     """Create the missing copies of the mounted and of the last good generation, if their files still exist."""
     for each in {known.generation, known.good} - {""}:
         copy, content = found.kept.get(each), found.files(cluster, each)

@@ -55,7 +55,7 @@ def staged(
 ) -> Stage:
     """Return the decision of the image policy for a status, the operator's images, and the running ones."""
     spec = cluster.spec
-    wish = cluster_images.ImageWish(
+    wish = cluster_images.DesiredImages(
         said=_spec_images(cluster),
         own=_own(defaults),
         request=spec.upgrade.request,

@@ -153,7 +153,7 @@ def has_login(operator: Operator, cluster: Cluster) -> bool:
     return _login(operator, cluster) is not None
 
 
-def why_not(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
+def unusable_reason(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
     """Return why nobody can work in the jail, as a message; empty if the jail is usable."""
     return "" if seen.is_filled else _message(operator, cluster, seen)
 

@@ -8,7 +8,7 @@ from soperator.kube import kinds
 from soperator.kube.views import Custom
 from soperator.policy.cluster.conditions import (
     Availability,
-    Facts,
+    ClusterFacts,
     Role,
     judge,
 )
@@ -62,7 +62,7 @@ class Pass:
     filling: jail.JailStatus = field(default_factory=lambda: jail.JailStatus(JailStep()))
     config: slurm_config.ConfigStatus = field(default_factory=slurm_config.ConfigStatus)
     secrets: key_files.KeyStatus = field(default_factory=key_files.KeyStatus)
-    keys: key_rotation.Turn = field(default_factory=key_rotation.Turn)
+    keys: key_rotation.KeyPassResult = field(default_factory=key_rotation.KeyPassResult)
     users: user_rest_api.UserRestStatus = field(default_factory=user_rest_api.UserRestStatus)
     #: Why the database cannot be had.
     missing: str = ""
@@ -89,7 +89,7 @@ class ClusterControl:
                 await anchor.keep(self.operator, key)
                 said = f"it no longer exists, but {left} of its workers do: create it again, and it adopts them"
                 return PassOutcome(said, is_gone=True)
-            cleared = await anchor.release_lone(self.operator, key)
+            cleared = await anchor.release_without_cluster(self.operator, key)
             return PassOutcome("it and its anchor no longer exist" if cleared else "it no longer exists", is_gone=True)
         if finalizers.is_ending(obj):
             return await self._end(obj)
@@ -117,7 +117,7 @@ class ClusterControl:
             stage=stage,
             filling=jail.jail_status(self.operator, obj, read),
             config=configured,
-            keys=key_rotation.Turn(obj.status.get("keys", "")),
+            keys=key_rotation.KeyPassResult(obj.status.get("keys", "")),
         )
         if not problems or cluster_memory.of_cluster(self.operator, obj).get(
             "keyDigests"
@@ -131,7 +131,7 @@ class ClusterControl:
 
     async def _hold(self, obj: Custom) -> str:
         """Add our finalizer to the object, and create the anchor for its children, before the first child. Return the anchor's uid."""
-        await finalizers.hold(self.operator, kinds.SLURMCLUSTER, obj)
+        await finalizers.add_finalizer(self.operator, kinds.SLURMCLUSTER, obj)
         return await anchor.hold(self.operator, (obj.metadata.namespace, obj.metadata.name))
 
     async def _act(self, obj: Custom, cluster: Cluster, done: Pass) -> Pass:
@@ -139,26 +139,26 @@ class ClusterControl:
         pointed = not inputs.point_wait(self.operator, cluster, inputs.members(self.operator, cluster))
         seen, refused = await jail.settle(self.operator, cluster, done.filling, pointed)
         done = replace(done, filling=seen, pointed=pointed, refused=refused)
-        missing = await accounting.ask_for_database(self.operator, cluster)
+        missing = await accounting.request_database(self.operator, cluster)
         note, refused_child = None, None
         try:
             note = await self._apply(obj, cluster, done)
         except PermanentError as error:  # one refused child delays no rotation of keys and no token
             refused_child = error
-        turned = done.keys if done.secrets.reason else await key_rotation.turn(self.operator, cluster, done.keys.done)
+        rotated = done.keys if done.secrets.reason else await key_rotation.turn(self.operator, cluster, done.keys.done)
         users = await user_rest_api.settle(self.operator, cluster)
         if refused_child:
             raise refused_child
-        return replace(done, note=note, missing=missing, keys=turned, users=users)
+        return replace(done, note=note, missing=missing, keys=rotated, users=users)
 
     async def _end(self, obj: Custom) -> PassOutcome:
         """Reconcile a cluster that is being deleted: slurmctld stays until no worker is left."""
-        if not finalizers.holds(obj):
+        if not finalizers.has_finalizer(obj):
             return PassOutcome("it is being deleted")
         rest, read = finalizers.rest_of_cluster(self.operator, obj), read_cluster(obj)
         if rest.nothing:
             await anchor.release(self.operator, (obj.metadata.namespace, obj.metadata.name))
-            await finalizers.let_go(self.operator, kinds.SLURMCLUSTER, obj)
+            await finalizers.remove_finalizer(self.operator, kinds.SLURMCLUSTER, obj)
             return PassOutcome(f"it is let go: {rest.nothing}")
         if isinstance(read, Cluster) and inputs.is_rest_ready(self.operator, read):
             self.operator.slurm.follow(read.key)
@@ -171,7 +171,7 @@ class ClusterControl:
 
     async def report_error(self, key: Key, error: Exception) -> None:
         """Report the cause that stopped a pass, in the conditions of the object."""
-        await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
+        await self.operator.write_error_status(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
     async def _apply(self, obj: Custom, cluster: Cluster, done: Pass) -> RenderRecord | None:
         operator, seen = self.operator, done.filling
@@ -184,7 +184,7 @@ class ClusterControl:
             # Login pods and workers would be replaced by pods that cannot mount their volumes.
             if jail.has_login(operator, cluster):
                 return None
-        basis = repair.Basis(done.stage, seen, done.config, done.pointed)
+        basis = repair.RenderInputs(done.stage, seen, done.config, done.pointed)
         objects, record = repair.objects(operator, cluster, basis), done.stage.record
         keep = done.config.keep | accounting.kept(operator, cluster, done.config.is_as_wanted)
         lost = claims.gone(operator, cluster)
@@ -208,9 +208,9 @@ class ClusterControl:
         )
 
     async def _status(self, obj: Custom, cluster: Cluster | None, done: Pass) -> PassOutcome:
-        problems, turned = done.problems, done.keys
-        wait = jail.why_not(self.operator, cluster, done.filling) if cluster else ""
-        facts = inputs.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
+        problems, rotated = done.problems, done.keys
+        wait = jail.unusable_reason(self.operator, cluster, done.filling) if cluster else ""
+        facts = inputs.facts(self.operator, cluster, problems, wait) if cluster else ClusterFacts(problems=problems)
         accounted = (
             await accounting.status(self.operator, cluster, done.missing, done.config.state)
             if cluster
@@ -232,7 +232,7 @@ class ClusterControl:
             or obj.status.get("slurm", ""),
             **images.status_fields(memory, None if problems else done.stage),
             **render_record.status_fields(done.note, memory),
-            "keys": turned.done,
+            "keys": rotated.done,
             **key_versions.status_fields(self.operator, obj, done.secrets.versions),
             "accounting": accounting.status_field(accounted, memory) if cluster else memory.get("accounting", ""),
             "why": verdict.why,
@@ -246,7 +246,7 @@ class ClusterControl:
         )
         said += [
             *slurm_config.condition(done.config, self.operator.status.current(obj).get("conditions", ())),
-            key_rotation.condition(turned, done.secrets),
+            key_rotation.condition(rotated, done.secrets),
             *accounting.condition(accounted),
             *(topology.condition(cluster) if cluster else []),
             *([claims.condition(facts.claims)] if cluster else []),
@@ -257,13 +257,13 @@ class ClusterControl:
         again = await self.operator.write_status(kinds.SLURMCLUSTER, obj, fields, said) or volume_capacity.EVERY
         again = min(again, topology.again(self.operator, cluster, done.config.state) or again) if cluster else again
         again = min(again, site_files.again(self.operator, cluster) or again) if cluster else again
-        soon = 1.0 if done.refused or turned.why else done.config.again
+        soon = 1.0 if done.refused or rotated.why else done.config.again
         again = min(again, accounting.SOON) if accounted.why else again
-        outcome = verdict.why or turned.why or f"available with {facts.workers} workers"
+        outcome = verdict.why or rotated.why or f"available with {facts.workers} workers"
         return PassOutcome(outcome, min(again, done.filling.again or again, done.users.again or again, soon or again))
 
     async def _room(self, cluster: Cluster) -> list[ReportedCondition]:
-        role_pods, said = self.operator.stores.role_pods, self.operator.room
+        role_pods, said = self.operator.stores.role_pods, self.operator.capacity
         jail = await said.of_jail(cluster, role_pods(cluster.key, "worker"))
         state = await said.of_state(cluster, role_pods(cluster.key, "controller"))
         return [*jail, *state, *await said.of_database(cluster, role_pods(cluster.key, "database"))]
@@ -284,7 +284,7 @@ def _metrics(exporter: Role | None) -> list[ReportedCondition]:
 
 
 def conditions(
-    verdict: Availability, facts: Facts, problems: Sequence[Problem], jail_ready: ReportedCondition
+    verdict: Availability, facts: ClusterFacts, problems: Sequence[Problem], jail_ready: ReportedCondition
 ) -> list[ReportedCondition]:
     """Return the conditions of a SlurmCluster: Available, and the conditions from which it is derived."""
     said = "; ".join(map(str, problems))

@@ -15,7 +15,7 @@ from soperator.policy.cluster.slurm_config import (
     ConfigProgress,
     ConfigSnapshot,
     ConfigStep,
-    Handed,
+    LoginGeneration,
     Trial,
     Unanswered,
     decide,
@@ -41,7 +41,7 @@ from soperator.slurm.settings.state import ConfigState
 from soperator.slurmrest.client import SlurmError
 
 #: By the uid of a login pod: the generation that its sackd serves.
-_HANDED: Slot[Key, dict[str, Handed]] = per_cluster("generations that login nodes serve")
+_HANDED: Slot[Key, dict[str, LoginGeneration]] = per_cluster("generations that login nodes serve")
 #: The queries of slurmctld's pods that had no result.
 _UNANSWERED: Slot[Key, Unanswered] = per_cluster("queries of slurmctld without a result")
 #: How much of a diff a condition shows.
@@ -102,7 +102,7 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
     """
     rendered = slurm_conf.generation(cluster) if is_accepted else ""
     said = await running(operator, cluster, rendered)
-    state, foreign = await config_files.mend(operator, cluster, said)
+    state, foreign = await config_files.restore(operator, cluster, said)
     seen = await _seen(operator, cluster, state, rendered, held)
     seen = replace(seen, heard=ConfigProgress(running=said)) if said and not seen.state.generation else seen
     step = decide(seen)
@@ -216,7 +216,7 @@ async def _query(operator: Operator, cluster: Cluster, about: object, pods: Sequ
     last = silent.get(cluster.key)
     if not ready or (last and last.asked == asked and last.wait(clock()) > 0.0):
         return []
-    said = [await operator.inside.controller(each.metadata.namespace, each.metadata.name) for each in ready]
+    said = [await operator.pod_exec.controller(each.metadata.namespace, each.metadata.name) for each in ready]
     if heard := [each for each in said if each]:
         silent.pop(cluster.key, None)
     else:
@@ -229,7 +229,7 @@ def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[s
     slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
     handed = operator.memory(_HANDED).get(cluster.key, {})
     old = [each.metadata for each in _old_logins(operator, cluster, state)]
-    said = {each.name: handed.get(each.uid, Handed()).generation for each in old}
+    said = {each.name: handed.get(each.uid, LoginGeneration()).generation for each in old}
     logins = {each.metadata.name: True for each in _logins(operator, cluster)}
     return slurmds | logins | {name: has == state.generation if has else None for name, has in said.items()}
 
@@ -238,10 +238,10 @@ async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) 
     """Ask each sackd that started before the last change for the generation that it serves, until it serves slurmctld's generation."""
     handed, now = operator.memory(_HANDED).get(cluster.key, {}), operator.wall()
     old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
-    known = {each.uid: handed.get(each.uid, Handed()) for each in old}
+    known = {each.uid: handed.get(each.uid, LoginGeneration()) for each in old}
     asked = [each for each in old if known[each.uid].is_due(state, now)]
-    said = await asyncio.gather(*(operator.inside.login(each.namespace, each.name) for each in asked))
-    answers = {each.uid: Handed(has, now) for each, has in zip(asked, said, strict=True)}
+    said = await asyncio.gather(*(operator.pod_exec.login(each.namespace, each.name) for each in asked))
+    answers = {each.uid: LoginGeneration(has, now) for each, has in zip(asked, said, strict=True)}
     operator.memory(_HANDED)[cluster.key] = known | answers
 
 

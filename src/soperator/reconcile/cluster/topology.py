@@ -45,9 +45,9 @@ def places(
         return placed.places
     levels = cluster.spec.topology.levels if cluster.spec.topology.is_on else []
     nodes: dict[str, Place | None] = dict.fromkeys(known)
-    for nodeset, crew in crews:
+    for nodeset, worker_set in crews:
         nodes |= _declared(nodeset, levels, known)
-        nodes |= {each.pod.spec.hostname: _place(each, nodeset, levels) for each in crew.workers if each.slurm}
+        nodes |= {each.pod.spec.hostname: _place(each, nodeset, levels) for each in worker_set.workers if each.slurm}
     is_settled = all(_is_settled(*each) for each in crews)
     made = choose(TopologySnapshot(placed, nodes, is_settled, operator.wall(), len(levels)))
     operator.memory(_PLACED)[cluster.key] = made
@@ -60,7 +60,7 @@ async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigS
     if not known or not reading:
         return
     try:
-        nodes = found(await operator.inside.scontrol(cluster, "show", "topology", ROOT))
+        nodes = found(await operator.pod_exec.scontrol(cluster, "show", "topology", ROOT))
     except SlurmError:
         return
     noted = _noted(operator, cluster)
@@ -137,8 +137,8 @@ def _place(worker: Worker, nodeset: NodeSet, levels: Sequence[str]) -> Place | N
     return tuple(said.get(each, "") for each in levels)
 
 
-def _is_settled(nodeset: NodeSet, crew: WorkerSet) -> bool:
+def _is_settled(nodeset: NodeSet, worker_set: WorkerSet) -> bool:
     is_all = (
-        nodeset.spec.power_saving is not None or len(crew.workers) == nodeset.spec.replicas
+        nodeset.spec.power_saving is not None or len(worker_set.workers) == nodeset.spec.replicas
     )  # a sleeping node has no pod
-    return is_all and all(each.node and each.slurm for each in crew.workers)
+    return is_all and all(each.node and each.slurm for each in worker_set.workers)

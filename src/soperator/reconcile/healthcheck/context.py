@@ -13,7 +13,7 @@ from soperator.checks.deep_check import (
 )
 from soperator.kube import kinds
 from soperator.policy.healthcheck import status_codec as status_codec
-from soperator.policy.healthcheck.job_result import Judge
+from soperator.policy.healthcheck.job_result import ReadingRules
 from soperator.policy.healthcheck.types import (
     CheckHistory,
     CheckPolicy,
@@ -48,9 +48,11 @@ class CheckContext:
         """The time limit of the job, as Slurm writes it."""
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
 
-    def judge(self, history: CheckHistory) -> Judge | None:
+    def judge(self, history: CheckHistory) -> ReadingRules | None:
         """Return the judgement of the check's readings; None for a script, whose exit code decides."""
-        return Judge(self.shipped, numbers(self.check.spec.thresholds), history.readings) if self.shipped else None
+        return (
+            ReadingRules(self.shipped, numbers(self.check.spec.thresholds), history.readings) if self.shipped else None
+        )
 
     def script(self, node: str) -> str:
         """Return the program that runs on a node."""
@@ -69,7 +71,7 @@ def _step(check: DeepCheck) -> list[str]:
     return ["srun", "--ntasks-per-node=1", "--cpu-bind=none", "--mem=0", *mpi]
 
 
-async def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
+async def gather(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
     """Return the inputs of the pass, or None and why it cannot begin."""
     found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
     cluster = read_cluster(found) if found else None
@@ -81,7 +83,7 @@ async def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | 
     if not inputs.running_config(operator, inputs.sized(operator, cluster)):
         return None, "slurmctld does not run with the partitions of checks yet"
     accepted = inputs.members(operator, cluster)
-    if lost := sorted(membership.begun(operator, cluster) - {each.name for each in accepted}):
+    if lost := sorted(membership.started_nodesets(operator, cluster) - {each.name for each in accepted}):
         # Its nodes would count as deleted, and a bad one among them would be in service when it is readable again.
         return None, f"NodeSet {lost[0]} is refused or unreadable: see its status"
     members = [each for each in accepted if not check.spec.node_sets or each.name in check.spec.node_sets]
@@ -111,7 +113,7 @@ async def with_fresh(context: CheckContext, history: CheckHistory) -> CheckConte
 
 def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[CheckTarget]:
     """Yield the nodes of a NodeSet, including those whose pod is being replaced."""
-    pods = inputs.roster(operator, nodeset).seen
+    pods = inputs.worker_set(operator, nodeset).seen
     for index in sorted({*pods, *range(nodeset.spec.size)}):
         pod, name = pods.get(index), f"{nodeset.name}-{index}"
         ready = bool(pod and pod.ready and not pod.deleting)

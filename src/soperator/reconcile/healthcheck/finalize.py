@@ -24,15 +24,15 @@ PATIENCE = 120.0
 _SOON = 2.0
 
 
-async def withdraw(operator: Operator, obj: Custom, waited: float) -> PassOutcome:
+async def finalize(operator: Operator, obj: Custom, waited: float) -> PassOutcome:
     """Reconcile a HealthCheck that is being deleted, `waited` seconds after the first such pass."""
-    if not finalizers.holds(obj):
+    if not finalizers.has_finalizer(obj):
         return PassOutcome("it is being deleted")
     left = await _left(operator, obj, asyncio.get_running_loop().time() - waited)
     if left and waited < PATIENCE:
         return PassOutcome(f"it is being deleted; {left}", _SOON)
     await object_memory.forget(operator, kinds.HEALTHCHECK, obj)
-    await finalizers.let_go(operator, kinds.HEALTHCHECK, obj)
+    await finalizers.remove_finalizer(operator, kinds.HEALTHCHECK, obj)
     return PassOutcome(f"it is let go{': ' if left else ''}{left}")
 
 

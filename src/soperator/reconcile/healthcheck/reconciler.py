@@ -31,8 +31,8 @@ from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import read_healthcheck
 from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
-from soperator.reconcile.healthcheck.context import CheckContext, stand, with_fresh
-from soperator.reconcile.healthcheck.finalize import withdraw
+from soperator.reconcile.healthcheck.context import CheckContext, gather, with_fresh
+from soperator.reconcile.healthcheck.finalize import finalize
 from soperator.reconcile.memory import object_memory
 from soperator.render.parts.model import HealthCheck
 from soperator.runtime.cache.store import Key
@@ -77,7 +77,7 @@ class HealthCheckControl:
             said = "; ".join(map(str, problems))
             await self._write_why(obj, ReportedCondition("Ready", "False", "InvalidSpec", said), said)
             return PassOutcome(said)
-        context, why = await stand(self.operator, check)
+        context, why = await gather(self.operator, check)
         if context is None:
             await self._write_why(obj, ReportedCondition("Ready", "False", "Waiting", why), why)
             return PassOutcome(why, _LATER)
@@ -85,7 +85,7 @@ class HealthCheckControl:
 
     async def _end(self, obj: Custom) -> PassOutcome:
         """Reconcile a check that is being deleted; its status shows what it waits for."""
-        outcome = await withdraw(
+        outcome = await finalize(
             self.operator, obj, _clock() - self.operator.memory(_ENDING).setdefault(obj.metadata.uid, _clock())
         )
         if outcome.requeue_after is not None:
@@ -98,7 +98,7 @@ class HealthCheckControl:
         """Report an error that stopped a pass; the history stays unchanged."""
         if obj := self.operator.stores.healthchecks.get(*key):
             self.operator.memory(_LEARNED).pop(obj.metadata.uid, None)
-            await self.operator.tell_error(kinds.HEALTHCHECK, obj, error)
+            await self.operator.write_error_status(kinds.HEALTHCHECK, obj, error)
 
     def _read(self, obj: Custom) -> tuple[HealthCheck | None, Sequence[Problem]]:
         read = read_healthcheck(obj)
@@ -118,7 +118,7 @@ class HealthCheckControl:
            still drained when its job is submitted; a later pass resumes it, when Slurm shows the job as pending.
         7. The history is written next, and the status last. Events may be sent twice, and no decision depends on them.
         """
-        await finalizers.hold(self.operator, kinds.HEALTHCHECK, obj)
+        await finalizers.add_finalizer(self.operator, kinds.HEALTHCHECK, obj)
         settings, now, uid = context.settings, self.operator.wall(), obj.metadata.uid
         before = status_codec.read(
             settings.name, object_memory.known(self.operator, kinds.HEALTHCHECK, obj), settings.on_failure
@@ -254,7 +254,7 @@ class HealthCheckControl:
         await object_memory.remember(self.operator, kinds.HEALTHCHECK, obj, written)
         if status_codec.write(before) != written:
             await self.operator.write_status_at_once(kinds.HEALTHCHECK, obj, fields, conditions)
-            self.operator.pace.wrote(obj.metadata.uid)
+            self.operator.status_throttle.wrote(obj.metadata.uid)
             return None
         return await self.operator.write_status(kinds.HEALTHCHECK, obj, fields, conditions)
 

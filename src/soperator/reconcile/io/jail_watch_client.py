@@ -14,8 +14,8 @@ from soperator.reconcile.cache.per_object import Slot, per_pod
 from soperator.render.parts import names
 from soperator.slurmrest.bounded import Bound, TooLarge, opened, whole
 
-Ask = Callable[[str], Awaitable[str | None]]
-Hear = Callable[[str], Awaitable[str]]
+QueryJail = Callable[[str], Awaitable[str | None]]
+ReadReport = Callable[[str], Awaitable[str]]
 
 PATIENCE = 3.0
 #: A worker belongs to its owner: an answer from there may be endless.
@@ -27,7 +27,7 @@ _LONGEST = 190
 
 @dataclass(frozen=True)
 class JailReport:
-    """A worker's report about its jail: a reason for Slurm, as `ask_jail` returns it, and when it was received, in seconds since 1970."""
+    """A worker's report about its jail: a reason for Slurm, as `query_jail` returns it, and when it was received, in seconds since 1970."""
 
     at: float
     said: str | None
@@ -37,15 +37,15 @@ class JailReport:
 REPORTS: Slot[str, JailReport] = per_pod("reports of workers about their jails")
 
 
-async def ask_jail(ip: str) -> str | None:
+async def query_jail(ip: str) -> str | None:
     """Query the worker at this address.
 
     Return its message as a reason for Slurm, empty if its jail is healthy, None without an answer. Never raises.
     """
-    return reason(await hear_jail(ip))
+    return reason(await read_jail_report(ip))
 
 
-async def hear_jail(ip: str) -> str:
+async def read_jail_report(ip: str) -> str:
     """Return the answer of the worker at this address; empty if there is none, or if it has no end. Never raises."""
     host = f"[{ip}]" if ":" in ip else ip
     return await _fetch(f"http://{host}:{names.JAIL_PORT}/")

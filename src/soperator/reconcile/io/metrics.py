@@ -8,12 +8,12 @@ from soperator.observe import operator as names
 from soperator.observe.metric import Metric
 from soperator.reconcile.cache.informers import Stores
 from soperator.reconcile.cache.slurm_poller import SlurmWatch
-from soperator.reconcile.io.volume_capacity import Room
+from soperator.reconcile.io.volume_capacity import VolumeCapacity
 from soperator.runtime.cache.store import key_of
 from soperator.runtime.metrics import Samples
 
 
-def observed(stores: Stores, slurm: SlurmWatch, room: Room) -> Iterator[tuple[Metric, Samples]]:
+def observed(stores: Stores, slurm: SlurmWatch, room: VolumeCapacity) -> Iterator[tuple[Metric, Samples]]:
     """Yield the conditions of clusters, whether their slurmrestd answers, and the free space of their volumes; all from the caches."""
     clusters = stores.clusters.all()
     yield names.INFO, [((__version__,), 1.0)]

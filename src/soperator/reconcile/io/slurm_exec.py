@@ -82,7 +82,7 @@ _SOON = 10.0
 
 
 @dataclass(frozen=True)
-class Inside:
+class PodExec:
     """Runs commands in the containers of our pods; `run` executes them."""
 
     api: Api

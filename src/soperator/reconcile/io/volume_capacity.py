@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from soperator.kube.views import Pod
 from soperator.reconcile import pod_status
-from soperator.reconcile.io.jail_watch_client import hear_jail, plain
+from soperator.reconcile.io.jail_watch_client import plain, read_jail_report
 from soperator.render.cluster.database import database_claim
 from soperator.render.cluster.slurmctld import state_claim
 from soperator.render.jail.claims import jail_claim
@@ -50,11 +50,11 @@ def sizes_of(answer: str) -> Sizes | None:
 
 
 @dataclass
-class Room:
+class VolumeCapacity:
     """The last report of each cluster's pods, and when they were queried; `clock` in seconds."""
 
     clock: Callable[[], float]
-    hear: Callable[[str], Awaitable[str]] = hear_jail
+    hear: Callable[[str], Awaitable[str]] = read_jail_report
     _said: dict[tuple[Key, str], tuple[float, str]] = field(default_factory=dict)
 
     async def of_jail(self, cluster: Cluster, workers: Sequence[Pod]) -> list[ReportedCondition]:
@@ -65,8 +65,8 @@ class Room:
         if not lines or lines[0] != "ok":
             return []
         claim = jail_claim(cluster)
-        mend = f"repair the volume of claim {claim}: no user can write a file"
-        return _condition("JailHasRoom", lines, mend, f"enlarge claim {claim}, or remove unneeded files")
+        repair_text = f"repair the volume of claim {claim}: no user can write a file"
+        return _condition("JailHasRoom", lines, repair_text, f"enlarge claim {claim}, or remove unneeded files")
 
     async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[ReportedCondition]:
         """Return the condition StateHasRoom; none before slurmctld's first report. Never raises."""
@@ -74,8 +74,8 @@ class Room:
             f"enlarge claim {state_claim(cluster)}, or remove files that are not slurmctld's; with a full volume slurmctld accepts no job, "
             "and loses unwritten state when it restarts"
         )
-        mend = f"repair the volume of claim {state_claim(cluster)}: slurmctld cannot write its state"
-        return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), mend, remedy)
+        repair_text = f"repair the volume of claim {state_claim(cluster)}: slurmctld cannot write its state"
+        return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), repair_text, remedy)
 
     async def of_database(self, cluster: Cluster, databases: Sequence[Pod]) -> list[ReportedCondition]:
         """Return the condition DatabaseHasRoom; none if the operator runs no database, or before its first report. Never raises."""
@@ -83,8 +83,8 @@ class Room:
             return []
         claim = database_claim(cluster)
         remedy = f"enlarge claim {claim}, or purge old records; with a full volume slurmctld keeps its records until MaxDBDMsgs of them wait"
-        mend = f"repair the volume of claim {claim}: slurmctld keeps its records meanwhile"
-        return _answered("DatabaseHasRoom", await self._lines(cluster, "database", databases), mend, remedy)
+        repair_text = f"repair the volume of claim {claim}: slurmctld keeps its records meanwhile"
+        return _answered("DatabaseHasRoom", await self._lines(cluster, "database", databases), repair_text, remedy)
 
     async def _lines(self, cluster: Cluster, of: str, found: Sequence[Pod]) -> list[str]:
         key = (cluster.key, of)
@@ -106,18 +106,22 @@ class Room:
             self._said.pop((key, of), None)
 
 
-def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
+def _answered(kind: str, lines: Sequence[str], repair_text: str, remedy: str) -> list[ReportedCondition]:
     """Return the condition of one pod's volume; none before its first report."""
     if not lines:
         return []
     if lines[0] != "ok":
-        return [ReportedCondition(kind, "False", "NotAnswering", f"{plain(lines[0])}: {mend}")]
-    return _condition(kind, lines, mend, remedy)
+        return [ReportedCondition(kind, "False", "NotAnswering", f"{plain(lines[0])}: {repair_text}")]
+    return _condition(kind, lines, repair_text, remedy)
 
 
-def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
+def _condition(kind: str, lines: Sequence[str], repair_text: str, remedy: str) -> list[ReportedCondition]:
     if _READ_ONLY.search("\n".join(lines[1:])):
-        return [ReportedCondition(kind, "False", "ReadOnly", f"it is mounted read-only, as after a disk error: {mend}")]
+        return [
+            ReportedCondition(
+                kind, "False", "ReadOnly", f"it is mounted read-only, as after a disk error: {repair_text}"
+            )
+        ]
     warnings = [each for each in lines[1:2] if not each.startswith(_FACTS)]
     full = plain(warnings[0]) if warnings else ""
     why = f"{full}: {remedy}" if full else ""

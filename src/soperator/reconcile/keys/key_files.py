@@ -34,7 +34,7 @@ from soperator.render.parts import labels, names, openssh
 from soperator.render.parts.model import Cluster, Object
 from soperator.runtime.cache.store import Key
 from soperator.runtime.events import EventNote, Regarding
-from soperator.slurm.keys import Held, Version
+from soperator.slurm.keys import KeyContent, Version
 
 #: Daemons that keep the key with which they started, by the role of their pods.
 DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
@@ -76,8 +76,8 @@ async def _one(
     if _is_first(operator, cluster, name):
         return await _make(operator, cluster, name, wanted)
     live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))
-    known = key_versions.read(operator, obj, name) if _must_agree(cluster, name) else key_versions.Known()
-    known = key_versions.Known() if _is_accepted(obj, live, kept) else known
+    known = key_versions.read(operator, obj, name) if _must_agree(cluster, name) else key_versions.RememberedKeys()
+    known = key_versions.RememberedKeys() if _is_accepted(obj, live, kept) else known
     seen = _seen(operator, cluster, name, wanted, live, kept, known)
     step = decide(seen)
     held = (seen.kept if step.act in ("rest", "restore") else seen.live) or new(cluster, name, {})
@@ -118,7 +118,7 @@ async def _make(
         kept = await _create(operator, render_kept(cluster, name, held))
     except AlreadyExists:
         return KeySecretStep(), None  # somebody was faster, which wakes this again
-    if decide(_seen(operator, cluster, name, wanted, live, kept, key_versions.Known())) == KeySecretStep():
+    if decide(_seen(operator, cluster, name, wanted, live, kept, key_versions.RememberedKeys())) == KeySecretStep():
         stamp = _stamp(cluster, wanted, live.metadata, kept.metadata)
         operator.memory(_RIGHT).setdefault(cluster.key, {})[name] = (stamp, version(held))
     return KeySecretStep("make"), version(held)
@@ -132,7 +132,7 @@ async def _create(operator: Operator, made: Object) -> Secret:
 
 
 async def write(
-    operator: Operator, cluster: Cluster, name: str, held: Held, live: Secret | None, kept: Secret | None
+    operator: Operator, cluster: Cluster, name: str, held: KeyContent, live: Secret | None, kept: Secret | None
 ) -> None:
     """Write a Secret, its copy first, so that the copy is right whenever the writes are interrupted. Raises Conflict or AlreadyExists."""
     copied = _holds(kept)
@@ -174,7 +174,7 @@ def _seen(
     wanted: tuple[str, ...],
     live: Secret | None,
     kept: Secret | None,
-    known: key_versions.Known,
+    known: key_versions.RememberedKeys,
 ) -> KeySecretSnapshot:
     copied = _holds(kept)
     is_brought = copied.is_brought if copied else bool(live and labels.MANAGED_BY not in live.metadata.labels)
@@ -188,7 +188,7 @@ def _seen(
         cluster=cluster.name,
         foreign=key_owner.foreign(cluster, name, live, kept, copied, known),
         wanted=wanted,
-        live=Held(noted.files, noted.notes, is_brought) if noted else None,
+        live=KeyContent(noted.files, noted.notes, is_brought) if noted else None,
         kept=copy_noted,
         are_marked=is_noted and _are_marked(cluster, name, is_brought, live, kept),
         known=known.versions,
@@ -198,7 +198,7 @@ def _seen(
     )
 
 
-def _holds(kept: Secret | None) -> Held | None:
+def _holds(kept: Secret | None) -> KeyContent | None:
     """Return the content of a copy; None if there is none, or if somebody edited it."""
     if kept is None:
         return None

@@ -7,11 +7,11 @@ if it is the operator's, or if a person who may write that Secret says so there.
 
 from soperator.kube.objects import Secret
 from soperator.kube.views import ObjectMeta
-from soperator.reconcile.keys.key_versions import Known
+from soperator.reconcile.keys.key_versions import RememberedKeys
 from soperator.render.cluster.keys import read_held
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
-from soperator.slurm.keys import Held
+from soperator.slurm.keys import KeyContent
 
 
 def is_ours(cluster: Cluster, meta: ObjectMeta) -> bool:
@@ -25,7 +25,12 @@ def is_ours(cluster: Cluster, meta: ObjectMeta) -> bool:
 
 
 def foreign(
-    cluster: Cluster, name: str, live: Secret | None, kept: Secret | None, copied: Held | None, known: Known
+    cluster: Cluster,
+    name: str,
+    live: Secret | None,
+    kept: Secret | None,
+    copied: KeyContent | None,
+    known: RememberedKeys,
 ) -> str:
     """Return the name of the Secret or of its copy, whichever is not the operator's; empty if both are, or do not exist.
 
@@ -39,5 +44,5 @@ def foreign(
     return "" if is_mine or is_known or copied is not None else name
 
 
-def _is_copy(held: Held | None, copied: Held | None) -> bool:
+def _is_copy(held: KeyContent | None, copied: KeyContent | None) -> bool:
     return held is not None and copied is not None and held.digest == copied.digest

@@ -27,14 +27,14 @@ from soperator.render.cluster.keys import (
     auth_file,
     read_held,
     read_record,
-    turned_notes,
+    rotation_annotations,
     version,
 )
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
 from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
-from soperator.slurm.keys import Held, RotationRecord, turned
+from soperator.slurm.keys import KeyContent, RotationRecord, rotated
 
 #: How many daemons are asked in one pass, and how many at once.
 _BATCH, _AT_ONCE = 96, 16
@@ -42,7 +42,7 @@ _POKE = "soperator-keys"
 
 
 @dataclass(frozen=True)
-class Turn:
+class KeyPassResult:
     """The result of one pass over the keys: the last request that was carried out, and a message about the progress."""
 
     done: str = ""
@@ -50,7 +50,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Change:
+class RotationChange:
     """One step to write: the current record, the next one, the file that daemons read, and a message."""
 
     before: RotationRecord
@@ -60,7 +60,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Ask:
+class DaemonRequest:
     """The request to one daemon."""
 
     pod: str
@@ -74,7 +74,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answers:
+class RotationAnswers:
     """The daemons' answers in a rotation.
 
     `taken` has the time from which each answer counts, by question. `poked` has the questions for which a kubelet was notified. `entered` has the
@@ -90,24 +90,24 @@ class Answers:
         return now - max(self.entered.setdefault(record, now), *self.taken.values(), float("-inf"))
 
 
-_ANSWERS: Slot[Key, Answers] = per_cluster("answers of daemons in a rotation")
+_ANSWERS: Slot[Key, RotationAnswers] = per_cluster("answers of daemons in a rotation")
 
 
-async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
+async def turn(operator: Operator, cluster: Cluster, told: str) -> KeyPassResult:
     """Take the next step of a rotation that is requested or in progress; `told` is the last request that was carried out, according to the status."""
     auth = _meta(operator, cluster, names.auth_key(cluster.name))
     rest = _meta(operator, cluster, names.jwt_key(cluster.name))
     if auth is None or rest is None:
-        return Turn(told)
+        return KeyPassResult(told)
     record = read_record(auth.annotations)
     if not record.stage and cluster.spec.auth.rotate_request in ("", record.request):
         operator.memory(_ANSWERS).pop(cluster.key, None)
-        return Turn(record.request)
+        return KeyPassResult(record.request)
     made_for = read_record(rest.annotations).request
     is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
     asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
     waits = await _ask_all(operator, cluster, asks) or (_unseen(operator, cluster) if asks else "")
-    answers = operator.memory(_ANSWERS).setdefault(cluster.key, Answers())
+    answers = operator.memory(_ANSWERS).setdefault(cluster.key, RotationAnswers())
     lasted = 0.0 if waits else answers.lasted(record, asyncio.get_running_loop().time())
     said = cluster.spec.auth
     strangers = external_nodes.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
@@ -116,20 +116,22 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     )
     if step.make_rest:
         before = read_record(rest.annotations)
-        await _write(operator, cluster, rest, Change(before, RotationRecord(record.request), REST_FILE, step.why))
+        await _write(
+            operator, cluster, rest, RotationChange(before, RotationRecord(record.request), REST_FILE, step.why)
+        )
     if step.note is not None:
-        await _write(operator, cluster, auth, Change(record, step.note, auth_file(cluster), step.why))
+        await _write(operator, cluster, auth, RotationChange(record, step.note, auth_file(cluster), step.why))
     finished = step.note is not None and not step.note.stage
-    return Turn(record.request if finished else told, step.why)
+    return KeyPassResult(record.request if finished else told, step.why)
 
 
-def condition(turned: Turn, looked: key_files.KeyStatus) -> ReportedCondition:
+def condition(rotated: KeyPassResult, looked: key_files.KeyStatus) -> ReportedCondition:
     """Return the condition KeysSettled: True if every key exists and no rotation is in progress."""
     if looked.reason:
         return ReportedCondition("KeysSettled", "False", looked.reason, looked.why)
-    if turned.why:
-        return ReportedCondition("KeysSettled", "False", "Rotating", turned.why)
-    return ReportedCondition("KeysSettled", "True", "Rotated" if turned.done else "Made")
+    if rotated.why:
+        return ReportedCondition("KeysSettled", "False", "Rotating", rotated.why)
+    return ReportedCondition("KeysSettled", "True", "Rotated" if rotated.done else "Made")
 
 
 def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
@@ -138,7 +140,7 @@ def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
     return meta
 
 
-async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change: Change) -> None:
+async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change: RotationChange) -> None:
     """Write a Secret and its copy, unless they differ from the cache: then the next pass decides again.
 
     The status gets the next key before the Secret does, so that an operator that starts in between knows the key.
@@ -153,9 +155,9 @@ async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change:
         return
     if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != change.before:
         return
-    content = {REST_FILE: rest_key()} if file == REST_FILE else turned(found.data, after, auth_key())
+    content = {REST_FILE: rest_key()} if file == REST_FILE else rotated(found.data, after, auth_key())
     is_brought = read_held(kept.metadata.annotations, {}).is_brought
-    held = Held(content, turned_notes(after, content[file]), is_brought)
+    held = KeyContent(content, rotation_annotations(after, content[file]), is_brought)
     here = version(read_held(found.metadata.annotations, found.data))
     said = ReportedCondition("KeysSettled", "False", "Rotating", change.why or f"rotation {after.request} ends")
     await key_versions.announce(operator, cluster, meta.name, (here, version(held)), said)
@@ -165,7 +167,7 @@ async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change:
 
 def _asks(
     operator: Operator, cluster: Cluster, record: RotationRecord, auth: ObjectMeta, rest: ObjectMeta
-) -> list[Ask]:
+) -> list[DaemonRequest]:
     """Return the requests to all running daemons at this stage.
 
     A daemon that does not run reads the current files when it starts. slurmctld is last: when it reads its files again, all others must have read
@@ -175,8 +177,8 @@ def _asks(
     auth_word = f"{auth_file(cluster)}:{auth.annotations.get(labels.DIGEST, '')}"
     is_made = rest.annotations.get(labels.ROTATION) == record.request and labels.DIGEST in rest.annotations
     rest_words = [f"{REST_FILE}:{rest.annotations[labels.DIGEST]}"] if is_made else []
-    first: list[Ask] = []
-    last: list[Ask] = []
+    first: list[DaemonRequest] = []
+    last: list[DaemonRequest] = []
     for pod in operator.stores.cluster_pods(cluster.key):
         daemon = DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
         rests = rest_words if daemon in ("slurmctld", "slurmdbd") else []
@@ -202,22 +204,22 @@ def _unseen(operator: Operator, cluster: Cluster) -> str:
     )
 
 
-def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[Ask]:
+def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[DaemonRequest]:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     runs = any(each.name == daemon and each.state.running for each in statuses)
-    return [Ask(pod.metadata.name, pod.metadata.uid, daemon, verb, tuple(files))] if runs else []
+    return [DaemonRequest(pod.metadata.name, pod.metadata.uid, daemon, verb, tuple(files))] if runs else []
 
 
-async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
+async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[DaemonRequest]) -> str:
     """Ask the daemons that have not confirmed yet; return a message about those that have not reached the stage, empty if all have."""
-    answers = operator.memory(_ANSWERS).setdefault(cluster.key, Answers())
+    answers = operator.memory(_ANSWERS).setdefault(cluster.key, RotationAnswers())
     left = [each for each in asks if str(each) not in answers.taken]
     batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
     controllers = [each for each in batch if each.container == "slurmctld"]
     if len(controllers) < len(batch):
         batch = [each for each in batch if each not in controllers]
 
-    async def one(each: Ask) -> str:
+    async def one(each: DaemonRequest) -> str:
         async with slots:
             return await _answer(operator, cluster.namespace, each, answers)
 
@@ -229,7 +231,7 @@ async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) ->
     return f"{len(asks) - len(behind)} of {len(asks)} are so far{detail}"
 
 
-async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers) -> str:
+async def _answer(operator: Operator, namespace: str, ask: DaemonRequest, answers: RotationAnswers) -> str:
     """Ask one daemon; return why it has not reached the stage, empty if it has."""
     try:
         if str(ask) not in answers.poked:
@@ -238,7 +240,7 @@ async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers
             await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta}, manager=_POKE)
             answers.poked.add(str(ask))
         target = remote.Target(namespace, ask.pod, ask.container)
-        done = await operator.inside.keys(target, ask.verb, ask.files)
+        done = await operator.pod_exec.keys(target, ask.verb, ask.files)
     except (Conflict, NotFound):
         return f"pod {ask.pod} was replaced meanwhile"
     except KubeError as error:

@@ -15,17 +15,17 @@ from soperator.reconcile.memory import cluster_memory
 from soperator.render.cluster.keys import version, with_record
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
-from soperator.slurm.keys import Held, RotationRecord, Version
+from soperator.slurm.keys import KeyContent, RotationRecord, Version
 
 
 @dataclass(frozen=True)
-class Known:
+class RememberedKeys:
     """The versions that a Secret may have, the one in force first; empty if none is remembered. An older operator version wrote no stages."""
 
     versions: tuple[Version, ...] = ()
     has_stages: bool = False
 
-    def noted(self, held: Held | None, now: float) -> Held | None:
+    def noted(self, held: KeyContent | None, now: float) -> KeyContent | None:
         """Return the snapshot with the record of its files: a key that was restored by hand has no record. `now` is in seconds since 1970."""
         if held is None or not self.has_stages or version(held) in self.versions:
             return held
@@ -37,12 +37,12 @@ class Known:
         )
 
 
-def read(operator: Operator, obj: Custom, name: str) -> Known:
+def read(operator: Operator, obj: Custom, name: str) -> RememberedKeys:
     """Return the versions that are remembered of a Secret."""
     memory = cluster_memory.of_cluster(operator, obj)
     if not memory.get("keyDigests", {}).get(name):
-        return Known()
-    return Known(tuple(dict.fromkeys(_versions(memory, name))), name in memory.get("keyRotations", {}))
+        return RememberedKeys()
+    return RememberedKeys(tuple(dict.fromkeys(_versions(memory, name))), name in memory.get("keyRotations", {}))
 
 
 def status_fields(operator: Operator, obj: Custom, versions: Mapping[str, Version]) -> dict[str, Any]:

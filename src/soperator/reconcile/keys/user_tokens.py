@@ -100,7 +100,7 @@ async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str
     if due > now:
         return TokensStatus(again=due - now)
     try:
-        fault = refusal(wanted.user, await operator.inside.uid(cluster, wanted.user))
+        fault = refusal(wanted.user, await operator.pod_exec.uid(cluster, wanted.user))
     except SlurmError as error:
         fault = f"slurmctld cannot look up user {wanted.user}: {error}"
     if fault:

@@ -259,7 +259,7 @@ class Workers:
         for job in {each.words: each for each in end.jobs}.values():
             try:
                 if end.requeue and job.may_requeue:
-                    await self.operator.inside.requeue(self.cluster, job.words, node)
+                    await self.operator.pod_exec.requeue(self.cluster, job.words, node)
                 else:
                     await client.cancel(job.words)
             except SlurmError as error:
@@ -268,7 +268,7 @@ class Workers:
             raise refused[0]
 
     async def _update_nodes(self, said: UpdateNodes) -> None:
-        inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
+        inside, nodes = self.operator.pod_exec, hosts(self.nodeset.name, said.indexes)
         match said.verb:
             case Verb.RECORD:
                 await inside.record(self.cluster, record(self.nodeset, said.indexes))
@@ -294,7 +294,7 @@ class Workers:
         pod = self._pod(index)
         if pod is not None:
             self.operator.memory(inputs.REGISTERED)[pod.metadata.uid] = self.operator.wall()
-            await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
+            await self.operator.pod_exec.register(pod.metadata.namespace, pod.metadata.name)
 
     async def _annotate(self, mark: AnnotatePod, seen: WorkerSnapshot) -> None:
         """Write the metadata of a pod that the operator owns after the pod's creation; a new pod of the same name is not changed.

@@ -44,7 +44,7 @@ async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSn
         why = _known(seen, index) or said
         if index in workers and why and said != "":
             workers[index] = _leaving(workers[index], why)
-    return replace(seen, pods=workers, calm=seen.calm - set(map(_index, sick)))
+    return replace(seen, pods=workers, settled=seen.settled - set(map(_index, sick)))
 
 
 def again(operator: Operator, nodeset: NodeSet) -> float | None:
@@ -80,9 +80,9 @@ def _known_reason(operator: Operator, pod: Pod) -> str | None:
 
 async def _fetch_reason(operator: Operator, pod: Pod) -> str | None:
     """Return the reason for Slurm; empty if the jail can be entered, None if the worker did not answer."""
-    said = await operator.ask_jail(pod.status.pod_ip)
+    said = await operator.query_jail(pod.status.pod_ip)
     if said is None:
-        said = await operator.inside.jail(pod.metadata.namespace, pod.metadata.name)
+        said = await operator.pod_exec.jail(pod.metadata.namespace, pod.metadata.name)
     return said
 
 

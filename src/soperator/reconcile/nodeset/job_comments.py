@@ -17,7 +17,7 @@ _WRITTEN: Slot[str, Mapping[str, str]] = per_object("comments written into jobs"
 async def write_comments(workers: Workers, seen: WorkerSnapshot) -> str:
     """Write the comments; return what Slurm refused. A new operator writes again, but a sentence that a comment already has is not added twice."""
     known, key = workers.operator.memory(_WRITTEN), workers.obj.metadata.uid
-    wanted = job_comment.hints(seen)
+    wanted = job_comment.messages_by_node(seen)
     fresh = {name: says for name, says in wanted.items() if known.get(key, {}).get(name) != says}
     if fresh and workers.client is not None:
         try:

@@ -45,7 +45,9 @@ async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
         jobs = await workers.client.jobs(latest)
     except SlurmError:
         return LostJobs(again=min([_SOON, *again]))
-    wrong = {each.pod.metadata.uid: lost_jobs.ghosts(_name(seen, each), each.began, jobs) for each in busy}
+    wrong = {
+        each.pod.metadata.uid: lost_jobs.jobs_older_than_container(_name(seen, each), each.began, jobs) for each in busy
+    }
     _clear(workers, (each for each in busy if not wrong[each.pod.metadata.uid]))
     said = [
         await _register(workers, seen, each, wrong[each.pod.metadata.uid], now)
@@ -58,7 +60,7 @@ async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
 def _young(workers: Workers, now: float) -> Iterator[Worker]:
     """Yield the workers whose slurmd started recently and that were not checked since."""
     cleared = workers.operator.memory(_CLEARED)
-    for each in inputs.roster(workers.operator, workers.nodeset).workers:
+    for each in inputs.worker_set(workers.operator, workers.nodeset).workers:
         if now - each.began < lost_jobs.LONGEST and cleared.get(each.pod.metadata.uid) != each.began:
             yield each
 

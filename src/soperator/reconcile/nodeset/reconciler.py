@@ -66,11 +66,11 @@ class NodeSetControl:
         self.operator.forget_pods()
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
-            self.operator.roster.forget(key)
+            self.operator.worker_cache.forget(key)
             return PassOutcome(_gone(len(self.operator.stores.pods.by("nodeset", key))), is_gone=True)
         await worker_labels.restore(self.operator, obj)
         if self.operator.stores.pods.by("nodeset", key) and not finalizers.is_ending(obj):
-            await finalizers.hold(self.operator, kinds.NODESET, obj)
+            await finalizers.add_finalizer(self.operator, kinds.NODESET, obj)
         nodeset, cluster, problems = self._read(obj)
         if why := finalizers.reason(obj, self._cluster_of(obj)):
             return await self._end(obj, nodeset, cluster, why)
@@ -85,7 +85,7 @@ class NodeSetControl:
             return await self._hold(obj, cluster, nodeset, look)
         if missing := inputs.point_wait(self.operator, cluster, [nodeset]):
             return await self._status(obj, nodeset, PassResult(missing, "MountPointsMissing"))
-        await finalizers.hold(self.operator, kinds.NODESET, obj)
+        await finalizers.add_finalizer(self.operator, kinds.NODESET, obj)
         await self._apply_plan(obj, cluster, nodeset)
         seen = await jail_drain.with_jail_reasons(self.operator, nodeset, inputs.seen(self.operator, cluster, nodeset))
         note = render_record.of_nodeset(self.operator, obj, self._cluster_of(obj), cluster, seen.template)
@@ -120,7 +120,7 @@ class NodeSetControl:
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> PassOutcome:
         """Reconcile a NodeSet that is being deleted, or whose cluster is: no worker is desired any more."""
-        if finalizers.is_ending(obj) and not finalizers.holds(obj):
+        if finalizers.is_ending(obj) and not finalizers.has_finalizer(obj):
             return PassOutcome("it is being deleted")
         plan, failed = WorkerPlan(), ""
         if nodeset and cluster and finalizers.has_controller(self.operator, cluster.key):
@@ -131,7 +131,7 @@ class NodeSetControl:
             failed = await repair.of_nodeset(self.operator, obj, cluster, nodeset) or failed
         if finalizers.is_ending(obj) and rest.nothing:
             await finalizers.give_up(self.operator, obj)
-            await finalizers.let_go(self.operator, kinds.NODESET, obj)
+            await finalizers.remove_finalizer(self.operator, kinds.NODESET, obj)
             return PassOutcome(f"it is let go: {rest.nothing}")
         said = f"{why.removeprefix(REASON_PREFIX)}; {rest.waits or rest.nothing}"
         outcome = await self._status(
@@ -141,7 +141,7 @@ class NodeSetControl:
 
     async def report_error(self, key: Key, error: Exception) -> None:
         """Report the cause that stopped a pass, in the conditions of the object."""
-        await self.operator.tell_error(kinds.NODESET, self.operator.stores.nodesets.get(*key), error)
+        await self.operator.write_error_status(kinds.NODESET, self.operator.stores.nodesets.get(*key), error)
 
     def _cluster_of(self, obj: Custom) -> Custom | None:
         return self.operator.stores.clusters.get(obj.metadata.namespace, named(obj))
@@ -178,20 +178,20 @@ class NodeSetControl:
             return ""
         if sets.get(cluster.namespace, names.controller(cluster.name)) is None:
             return f"SlurmCluster {cluster.name} has no controller yet: see its status"
-        return jail.why_not(self.operator, cluster, look)
+        return jail.unusable_reason(self.operator, cluster, look)
 
     async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.JailStatus) -> PassOutcome:
         """Return the reduced plan while the jail is being replaced: no worker is created or deleted, except pods that have not started."""
         seen = inputs.seen(self.operator, cluster, nodeset)
         workers = Workers(self.operator, obj, cluster, nodeset)
         failed = await workers.take(held(seen), seen)
-        why = jail.why_not(self.operator, cluster, look) or f"the jail: {look.step.why}"
+        why = jail.unusable_reason(self.operator, cluster, look) or f"the jail: {look.step.why}"
         outcome = await self._status(obj, nodeset, PassResult(failed or why, "JailRefill", seen=seen))
         return replace(outcome, requeue_after=_soonest(outcome.requeue_after, workers.again))
 
     async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
         """Apply the current mount plan, and delete plans that no pod uses any more."""
-        plans = inputs.roster(self.operator, nodeset).plans
+        plans = inputs.worker_set(self.operator, nodeset).plans
         used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
         made = [pod.render_plan(cluster, nodeset), *health_checks.render(cluster, nodeset)]
         owner = Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)

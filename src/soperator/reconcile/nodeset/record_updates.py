@@ -34,7 +34,7 @@ async def update_partitions(operator: Operator, cluster: Cluster) -> str:
             continue
         try:
             words = (f"PartitionName={partition.name}", f"Nodes={','.join(slurm_conf.members_of(partition))}")
-            await operator.inside.scontrol(cluster, "update", *words)
+            await operator.pod_exec.scontrol(cluster, "update", *words)
         except SlurmError as error:
             if "nvalid partition" not in str(
                 error

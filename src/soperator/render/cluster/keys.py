@@ -13,7 +13,7 @@ from soperator.render.cluster import database, database_connection
 from soperator.render.parts import labels, names, pod
 from soperator.render.parts.model import Cluster, Object
 from soperator.slurm.keys import (
-    Held,
+    KeyContent,
     RotationRecord,
     Stage,
     Version,
@@ -46,7 +46,7 @@ def auth_file(cluster: Cluster) -> str:
     return "munge.key" if cluster.spec.auth.type == "munge" else "slurm.jwks"
 
 
-def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
+def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> KeyContent:
     """Return the content of a Secret with new files. New keys need no rotation, and the password of the database has none."""
     is_password = name == names.database_password(cluster.name)
     noted = (
@@ -54,7 +54,7 @@ def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
         if cluster.spec.auth.rotate_request and not is_password
         else {}
     )
-    return Held(files, noted)
+    return KeyContent(files, noted)
 
 
 def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
@@ -62,7 +62,7 @@ def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> 
     return render_held(cluster, name, new(cluster, name, content)) | {"type": "Opaque"}
 
 
-def render_held(cluster: Cluster, name: str, held: Held) -> Object:
+def render_held(cluster: Cluster, name: str, held: KeyContent) -> Object:
     """Return a Secret with its content, owned by the cluster.
 
     Keys that must be kept or that a person provided have no owner; nor has a password, which stays with its database.
@@ -73,7 +73,7 @@ def render_held(cluster: Cluster, name: str, held: Held) -> Object:
     return _secret({key: value for key, value in meta.items() if value}, held.files)
 
 
-def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
+def render_kept(cluster: Cluster, name: str, held: KeyContent) -> Object:
     """Return the copy from which the operator restores the Secret of this name; it has a hash of its content, so that the operator detects an
     edit.
     """
@@ -88,26 +88,28 @@ def has_owner(cluster: Cluster, name: str) -> bool:
     return not (cluster.spec.auth.keep_keys or name == names.database_password(cluster.name))
 
 
-def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held:
+def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> KeyContent:
     """Return the part of a Secret's content that the operator manages."""
     files = {name: content for name, content in data.items() if name in FILES}
     notes = {key: annotations[key] for key in _NOTES if key in annotations}
-    return Held(files, notes, annotations.get(labels.BROUGHT) == "true")
+    return KeyContent(files, notes, annotations.get(labels.BROUGHT) == "true")
 
 
-def version(held: Held) -> Version:
+def version(held: KeyContent) -> Version:
     """Return the identity of keys, from their records."""
     record = read_record(held.notes)
     return Version(held.digest, record.request, record.stage)
 
 
-def with_record(held: Held, record: RotationRecord) -> Held:
+def with_record(held: KeyContent, record: RotationRecord) -> KeyContent:
     """Return a Secret with the same files and the record of another stage."""
     file = next((each for each in ("slurm.jwks", "munge.key", REST_FILE) if each in held.files), "")
-    return Held(held.files, turned_notes(record, held.files[file]) if file and record.request else {}, held.is_brought)
+    return KeyContent(
+        held.files, rotation_annotations(record, held.files[file]) if file and record.request else {}, held.is_brought
+    )
 
 
-def turned_notes(record: RotationRecord, content: bytes) -> dict[str, str]:
+def rotation_annotations(record: RotationRecord, content: bytes) -> dict[str, str]:
     """Return the annotations of a rotation on a Secret: its stage, and the digest of the file that daemons read."""
     return {
         labels.ROTATION: record.request,

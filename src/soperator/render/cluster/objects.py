@@ -36,7 +36,7 @@ def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = 
     )
 
 
-def when_settled(cluster: Cluster) -> Cluster:
+def after_start(cluster: Cluster) -> Cluster:
     """Return the cluster after its complete start: slurm.conf names slurmdbd if accounting is on."""
     return replace(cluster, accounted=cluster.spec.accounting is not None)
 

@@ -89,7 +89,7 @@ def is_below(path: str, above: str) -> bool:
     return path != above and path.startswith(above.rstrip("/") + "/")
 
 
-def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed], cluster: Cluster) -> list[Mount]:
+def _with(own: Sequence[Mount], placed: Sequence[submounts.NumberedSubmount], cluster: Cluster) -> list[Mount]:
     """Return the node's own mounts, followed by the submounts; a submount may replace /tmp."""
     taken = {each.submount.path for each in placed}
     return [
@@ -174,7 +174,7 @@ def _login() -> list[Mount]:
     ]
 
 
-def _submount(placed: submounts.Placed, cluster: Cluster) -> Mount:
+def _submount(placed: submounts.NumberedSubmount, cluster: Cluster) -> Mount:
     each: Submount = placed.submount
     options = ("ro",) if each.read_only else ()
     why = f"submount of {placed.owner}: {submounts.described(each)}"

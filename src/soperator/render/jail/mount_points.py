@@ -94,7 +94,7 @@ def _is_ours(submount: Submount) -> bool:
     return bool(submount.claim_name) and not submount.read_only and not submount.per_job
 
 
-def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
+def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.NumberedSubmount]) -> list[Point]:
     """Return the points of one plan that the populate Job does not create: in the shared root, or in a claim that users may write to."""
     claims = {each.submount.path: each for each in placed if _is_ours(each.submount)}
     found = []

@@ -14,7 +14,7 @@ FOLDER = "/mnt/submounts"
 
 
 @dataclass(frozen=True)
-class Placed:
+class NumberedSubmount:
     """A submount, its number among the submounts of a pod, and the object whose spec defines it."""
 
     number: int
@@ -32,22 +32,22 @@ class Placed:
         return f"{FOLDER}/{self.number}"
 
 
-def of_login(cluster: Cluster) -> list[Placed]:
+def of_login(cluster: Cluster) -> list[NumberedSubmount]:
     """Return the submounts of login nodes, outer before inner."""
     return _placed(cluster, None)
 
 
-def of_worker(cluster: Cluster, nodeset: NodeSet) -> list[Placed]:
+def of_worker(cluster: Cluster, nodeset: NodeSet) -> list[NumberedSubmount]:
     """Return the submounts of a NodeSet's nodes, outer before inner."""
     return _placed(cluster, nodeset)
 
 
-def volumes(placed: Sequence[Placed]) -> list[Object]:
+def volumes(placed: Sequence[NumberedSubmount]) -> list[Object]:
     """Return the volumes of the pod; a submount in memory needs none, because the plan mounts it."""
     return [{"name": each.volume, **_source(each.submount)} for each in placed if not each.submount.tmpfs]
 
 
-def mounts(placed: Sequence[Placed]) -> list[Object]:
+def mounts(placed: Sequence[NumberedSubmount]) -> list[Object]:
     """Return the mounts of those volumes in the container."""
     return [
         pod.mount(each.volume, each.folder, **_sub_path(each.submount)) for each in placed if not each.submount.tmpfs
@@ -68,13 +68,13 @@ def described(each: Submount) -> str:
     return plain if len(plain) <= 100 else f"{plain[:99]}…"
 
 
-def _placed(cluster: Cluster, nodeset: NodeSet | None) -> list[Placed]:
+def _placed(cluster: Cluster, nodeset: NodeSet | None) -> list[NumberedSubmount]:
     shared = [each for each in cluster.spec.jail.submounts if nodeset or not each.per_job]
     asked = [(each, f"SlurmCluster {cluster.name}") for each in shared]
     if nodeset:
         asked += [(each, f"NodeSet {nodeset.name}") for each in nodeset.spec.submounts]
     asked.sort(key=lambda each: each[0].path.split("/"))
-    return [Placed(number, each, owner) for number, (each, owner) in enumerate(asked)]
+    return [NumberedSubmount(number, each, owner) for number, (each, owner) in enumerate(asked)]
 
 
 def _sub_path(each: Submount) -> Object:

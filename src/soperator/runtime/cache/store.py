@@ -109,7 +109,7 @@ class Store(Generic[V]):
             if _is_same(old, obj):
                 return None
             if old.metadata.uid != obj.metadata.uid:
-                self._bury(old)
+                self._record_deletion(old)
         self._objects[key] = obj
         self._index(key, old, obj)
         return Changed(old, obj)
@@ -125,7 +125,7 @@ class Store(Generic[V]):
         if old is None:
             return None
         self._index(key, old, None)
-        self._bury(old)
+        self._record_deletion(old)
         return Changed(old, None)
 
     def replace(self, objects: Iterable[V]) -> list[Changed[V]]:
@@ -151,7 +151,7 @@ class Store(Generic[V]):
                 if not keys:
                     del index[value]
 
-    def _bury(self, obj: V) -> None:
+    def _record_deletion(self, obj: V) -> None:
         uid = obj.metadata.uid
         if uid in self._gone:
             return

@@ -40,7 +40,7 @@ DANGERS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Effect:
+class ConfigEffect:
     """The files and settings that change, whether slurmctld must restart, and the dangers, each as a sentence."""
 
     files: tuple[str, ...] = ()
@@ -60,14 +60,14 @@ class Effect:
         )
 
 
-def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
+def effect(old: Mapping[str, str], new: Mapping[str, str]) -> ConfigEffect:
     """Return the effect of a change from one set of files to another."""
     files = tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
     before, after = _settings(old.get("slurm.conf", "")), _settings(new.get("slurm.conf", ""))
     changed = tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
     dangers = tuple(f"{_spelled(key, old, new)}: {DANGERS[key]}" for key in changed if key in DANGERS)
     names = tuple(_spelled(key, old, new) for key in changed)
-    return Effect(files, names, not FIXED.isdisjoint(changed), dangers)
+    return ConfigEffect(files, names, not FIXED.isdisjoint(changed), dangers)
 
 
 def fixed(files: Mapping[str, str]) -> str:

@@ -25,10 +25,10 @@ class Prolog:
         self.scontrol.write_text(f'#!/bin/sh\necho "$*" >>{self.reported}\n{show}\n')
         self.scontrol.chmod(0o755)
 
-    def begin(self, *checks, context="prolog", turns_away=True):
+    def begin(self, *checks, context="prolog", requeues_jobs=True):
         """Run the checks, and return what was said of the job."""
         (self.folder / "job").write_text(" ".join(f"{key}={value}" for key, value in self.job.items()) + "\n")
-        plan = {"checks": {each.name: table(each) for each in checks}, "turnsAway": turns_away}
+        plan = {"checks": {each.name: table(each) for each in checks}, "turnsAway": requeues_jobs}
         (self.folder / "plan.json").write_text(json.dumps(plan))
         where = [f"--{key}={self.folder}/{key}.json" for key in ("plan", "memory")]
         words = [sys.executable, "-m", "soperator.agents.checks", context, *where, f"--scontrol={self.scontrol}"]
@@ -83,7 +83,7 @@ def test_no_other_job_is_touched(node, said):
         (bad(on_failure="report"), {}),
         (bad(confirm=2), {}),
         (bad(), {"context": "epilog"}),
-        (bad(), {"turns_away": False}),
+        (bad(), {"requeues_jobs": False}),
         (bad(at=("interval",)), {}),
     ],
     ids=["only told", "a suspicion", "after the job", "not wished", "not a check for this moment"],

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.agents.exporter.bounds import SeriesNames, folded, top
-from soperator.agents.exporter.jobs import Flow, JobCounts
-from soperator.agents.exporter.nodes import Nodes, is_out, out_by, state_of
+from soperator.agents.exporter.jobs import JobCounters, JobCounts
+from soperator.agents.exporter.nodes import Nodes, is_out, outage_labels, state_of
 from soperator.agents.exporter.scheduler import Scheduler, partitions, reservations
 from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
@@ -51,7 +51,7 @@ def counted(*records, each=True):
 
 
 def jobs(*records, flow=None):
-    counts = JobCounts(flow or Flow())
+    counts = JobCounts(flow or JobCounters())
     for record in records:
         counts.take(record)
     return counts
@@ -164,7 +164,7 @@ def test_a_node_is_in_one_state(states, state):
 )
 def test_who_took_a_node_out_and_why(reason, by, found):
     """A check by its name, the operator by its reason, slurmctld and people by their words, in which numbers are one."""
-    assert out_by(node("IDLE", "DRAIN", reason=reason, by=by)) == found
+    assert outage_labels(node("IDLE", "DRAIN", reason=reason, by=by)) == found
 
 
 def test_a_node_without_power_is_not_out():
@@ -229,7 +229,7 @@ def test_nodes_are_wanted_of_the_nodesets_on_which_a_job_could_run():
     )
     assert values(families.families())["slurm_nodeset_nodes", "owl", "allocated"] == 1
     assert families.sets == {"main": {"owl", "cat"}, "owl": {"owl"}, "cat": {"cat"}, "wood": {"fox"}}
-    queue = JobCounts(Flow(), sets=families.sets)
+    queue = JobCounts(JobCounters(), sets=families.sets)
     queue.take(waits("Resources", 8, partition="main", array="1-2"))
     queue.take(msgspec.structs.replace(waits("Resources", 4, partition="owl,main"), features="big&owl"))
     queue.take(waits("Priority", 1, partition="cat"))
@@ -239,7 +239,7 @@ def test_nodes_are_wanted_of_the_nodesets_on_which_a_job_could_run():
 
 def test_each_beginning_and_end_is_counted_once():
     """However often jobs are read, and also where something begins in the very second of an answer."""
-    flow = Flow()
+    flow = JobCounters()
     history = [
         (100, [job(1, "RUNNING", start=90, eligible=50)]),
         (110, [job(1, "RUNNING", start=90, eligible=50), job(2, "RUNNING", start=105, eligible=100)]),
@@ -267,7 +267,7 @@ def test_each_beginning_and_end_is_counted_once():
 
 def test_a_job_that_came_and_went_between_two_answers_is_counted():
     """Slurm tells of it for some minutes more."""
-    flow = Flow()
+    flow = JobCounters()
     jobs(flow=flow).settle(100)
     jobs(job(1, "COMPLETED", start=101, end=102, eligible=101), flow=flow).settle(110)
     found = values(flow.families())
@@ -311,7 +311,7 @@ def test_no_family_has_more_series_than_its_budget():
                    gres=f"gpu:{name}:1,{name}:1,b:1", features=[name], partitions=[name])
         for name in letters
     ]  # fmt: skip
-    flow = Flow(since=1)
+    flow = JobCounters(since=1)
     waiting = (
         JobRecord(1, ["PENDING"], each, account=each, partition=each, state_reason=each, eligible_time=5)
         for each in letters
@@ -336,7 +336,7 @@ def test_a_user_whom_slurmrestd_does_not_know_has_the_name_of_the_jail(tmp_path)
     passwd.write_text("alice:x:1000:1000::/home/alice:/bin/bash\nodd:x\nbad:x:no:1::/:/\n")
     users = UserNames(passwd)
     users.refresh()
-    jobs = JobCounts(Flow(), users)
+    jobs = JobCounts(JobCounters(), users)
     for number, (said, uid) in enumerate([("", 1000), ("", 1001), ("root", 0)]):
         jobs.take(JobRecord(number, ["RUNNING"], said, uid))
     jobs.settle(1)

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from soperator.agents.exporter.jobs import PendingJob
-from soperator.agents.exporter.nodes import Unwell
+from soperator.agents.exporter.nodes import UnhealthyNode
 from soperator.agents.exporter.page import DAY, STEP, History, page
 from soperator.agents.exporter.refresh import ClusterView, Refresher, RefreshOptions
 from soperator.slurmrest.reader import ListReader
@@ -68,7 +68,7 @@ def test_what_users_wrote_is_text():
         {EVIL: 1},
         {EVIL: {"allocated": 1}},
         {},
-        [Unwell(EVIL, EVIL, EVIL, EVIL)],
+        [UnhealthyNode(EVIL, EVIL, EVIL, EVIL)],
         {EVIL: 2},
         [PendingJob(1, EVIL, EVIL, EVIL, EVIL, 0.0)],
     )
@@ -103,7 +103,7 @@ def test_the_plot_is_of_the_last_day():
 
 def test_a_thousand_bad_nodes_are_a_short_page():
     """A hundred are named, the others counted."""
-    seen = ClusterView(unwell=[Unwell(f"w-{number}", "down", "Unchecked", "x") for number in range(1000)])
+    seen = ClusterView(unwell=[UnhealthyNode(f"w-{number}", "down", "Unchecked", "x") for number in range(1000)])
     html = page(made(seen), History())
     assert "And 900 more." in html
     assert len(html) < 30_000
