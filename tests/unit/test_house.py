@@ -74,6 +74,72 @@ def test_functions_have_names_that_say_what_they_do():
     assert [path for path, node in defined() if node.name == "Seen"] == []
 
 
+#: Words of this project alone: no class, function, parameter, field or variable of the product has one as its name.
+HOUSE_WORDS = {
+    "book",
+    "books",
+    "wish",
+    "ground",
+    "crew",
+    "calm",
+    "is_calm",
+    "told",
+    "lone",
+    "ghosts",
+    "mend",
+    "tell_error",
+    "turn_away",
+    "hear_jail",
+}
+HOUSE_CLASSES = {
+    "Inside",
+    "Room",
+    "Turn",
+    "Ask",
+    "Wish",
+    "Book",
+    "Told",
+    "Known",
+    "Held",
+    "Handed",
+    "Placed",
+    "Followed",
+    "Unwell",
+    "Judge",
+    "Basis",
+}
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
+    """Every name that a file binds."""
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.arg(arg=name)
+            ):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.alias(asname=str() as name):
+                yield name
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_name_is_a_word_of_this_project_alone(path):
+    """A stranger cannot guess what `book` or `calm` is."""
+    gc.disable()
+    try:
+        found = {
+            name for name in names_in(ast.parse(path.read_text())) if name.strip("_") in HOUSE_WORDS | HOUSE_CLASSES
+        }
+    finally:
+        gc.enable()
+    assert found == set()
+
+
 def test_no_folder_holds_more_modules_than_one_can_look_over():
     """At most twelve beside `__init__` and `__main__`; a capability that needs more is two."""
     folders: dict[str, int] = {}

@@ -179,9 +179,9 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
     if not journal and not (records / "manifest").exists():
         raise Refusal(f"{claim} has no complete copy: copy.sh has to run before seal.")
     if journal or partial.exists():
-        origin, told = journal or wanted, _place(claim, wanted, journal)
+        origin, message = journal or wanted, _place(claim, wanted, journal)
     elif root.exists() and not record:
-        origin, told = _intent(records) or wanted, ""
+        origin, message = _intent(records) or wanted, ""
     else:
         raise Refusal(f"{claim} has a manifest but no root.partial; remove {records}/manifest and run the Job again.")
     entries = manifest(records)
@@ -198,7 +198,7 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
         raise Refusal(
             f"The work of an interrupted Job on {root} is finished; the next run carries out {wanted.request}."
         )
-    return told or f"{root} is complete: {files} files, {size / 1e6:.0f} MB."
+    return message or f"{root} is complete: {files} files, {size / 1e6:.0f} MB."
 
 
 def _intent(records: Path) -> PopulateRequest | None:

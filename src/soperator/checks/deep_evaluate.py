@@ -161,12 +161,12 @@ def _failed(
                     continue
                 if comparison is not None and _key(reading) not in comparison.bad:
                     continue
-                told = {**known, "peers": comparison.middle} if comparison is not None else known
+                known_values = {**known, "peers": comparison.middle} if comparison is not None else known
                 yield Finding(
                     "fail",
                     nodes_of(reading),
-                    sentence(rule.plain, reading, told)[:_LONGEST],
-                    _evidence(rule, reading, told),
+                    sentence(rule.plain, reading, known_values)[:_LONGEST],
+                    _evidence(rule, reading, known_values),
                 )
             except _UNFIT as error:
                 yield Finding(
@@ -175,14 +175,16 @@ def _failed(
             break
 
 
-def _evidence(rule: DeepRule, reading: Reading, told: Mapping[str, Value]) -> dict[str, Value]:
+def _evidence(rule: DeepRule, reading: Reading, known_values: Mapping[str, Value]) -> dict[str, Value]:
     """Return the numbers behind a finding, including the thresholds and the peers' median."""
     named = [
         str(limit)[1:] for said in rule.plain.when.values() for limit in said.values() if str(limit).startswith("@")
     ]
     values = [*rule.plain.when, *([rule.deviates.value] if rule.deviates else [])]
     found = {key: reading[key] for key in ("of", "part", "model", *values) if key in reading}
-    return found | {key: told[key] for key in (*named, *(["peers"] if rule.deviates else [])) if key in told}
+    return found | {
+        key: known_values[key] for key in (*named, *(["peers"] if rule.deviates else [])) if key in known_values
+    }
 
 
 def _unsure(check: DeepCheck, compared: Compared) -> Iterator[Finding]:

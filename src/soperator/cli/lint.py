@@ -83,9 +83,9 @@ def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
 
     for found in objects:
         if isinstance(found.spec, NodeSetSpec):
-            told = loosened(found.spec)
+            weakened = loosened(found.spec)
         elif isinstance(found.spec, SlurmClusterSpec):
-            told = cluster_loosened(found.spec)
+            weakened = cluster_loosened(found.spec)
         else:
             continue
-        yield from (f"{found.file}: warning: {found.kind} {found.name}: {each}" for each in told)
+        yield from (f"{found.file}: warning: {found.kind} {found.name}: {each}" for each in weakened)

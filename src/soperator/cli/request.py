@@ -33,7 +33,7 @@ class RequestField:
 
 
 _OVERWRITE = "it drains all workers, closes login and replaces the whole root; jail.refill.keep says what stays"
-WISHES: Mapping[str, RequestField] = MappingProxyType(
+REQUESTS: Mapping[str, RequestField] = MappingProxyType(
     {
         "keys": RequestField("SlurmCluster", ("auth", "rotateRequest")),
         "repair-jail": RequestField("SlurmCluster", ("jail", "refill", "request"), {"mode": "Missing"}),
@@ -64,21 +64,21 @@ def request(
 ) -> None:
     """Request something that happens once: new keys, a repaired or replaced jail, the operator's new images, a run of a check."""
     with report_errors(name):
-        wish = chosen(what, yes)
+        requested = chosen(what, yes)
         made = word or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        asyncio.run(_request(wish, (namespace, name), made, force))
-    field_ = ".".join(("spec", *wish.path))
-    say(f"{wish.kind} {name}: {field_} is {made}; `soperator why` and its conditions have the progress")
+        asyncio.run(_request(requested, (namespace, name), made, force))
+    field_ = ".".join(("spec", *requested.path))
+    say(f"{requested.kind} {name}: {field_} is {made}; `soperator why` and its conditions have the progress")
 
 
 def chosen(what: str, yes: bool) -> RequestField:
     """Return what is requested; raises CliError if there is no such thing, or if it has a danger and nobody said yes."""
-    if what not in WISHES:
-        raise CliError(f"{what}: nothing of this name can be requested: choose one of {', '.join(WISHES)}")
-    wish = WISHES[what]
-    if wish.danger and not yes:
-        raise CliError(f"{what}: {wish.danger}: give --yes to request it")
-    return wish
+    if what not in REQUESTS:
+        raise CliError(f"{what}: nothing of this name can be requested: choose one of {', '.join(REQUESTS)}")
+    requested = REQUESTS[what]
+    if requested.danger and not yes:
+        raise CliError(f"{what}: {requested.danger}: give --yes to request it")
+    return requested
 
 
 def former(obj: "Custom", path: tuple[str, ...]) -> str:
@@ -91,39 +91,41 @@ def former(obj: "Custom", path: tuple[str, ...]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def body(kind: "Kind", obj: "Custom", wish: RequestField, word: str) -> dict[str, Any]:
+def body(kind: "Kind", obj: "Custom", requested: RequestField, word: str) -> dict[str, Any]:
     """Return the object with only the fields of the request; its uid, because an apply would create an object that is gone."""
-    inner: dict[str, Any] = {**wish.beside, wish.path[-1]: word}
-    for key in reversed(wish.path[:-1]):
+    inner: dict[str, Any] = {**requested.beside, requested.path[-1]: word}
+    for key in reversed(requested.path[:-1]):
         inner = {key: inner}
     meta = {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": inner}
 
 
-async def _request(wish: RequestField, key: tuple[str, str], word: str, force: bool) -> None:
+async def _request(requested: RequestField, key: tuple[str, str], word: str, force: bool) -> None:
     from soperator.kube.api import Api
 
     async with Api.connect("soperator-cli") as api:
-        await send(api, wish, (key[0] or api.namespace, key[1]), word, force)
+        await send(api, requested, (key[0] or api.namespace, key[1]), word, force)
 
 
-async def send(api: "Api", wish: RequestField, key: tuple[str, str], word: str, force: bool = False) -> None:
+async def send(api: "Api", requested: RequestField, key: tuple[str, str], word: str, force: bool = False) -> None:
     """Write the request into the object of this namespace and name; raises CliError with the cause as its message, or KubeError."""
     from soperator.kube.errors import Conflict, Invalid, NotFound
     from soperator.kube.kinds import HEALTHCHECK, SLURMCLUSTER
     from soperator.kube.views import Custom
 
-    kind = HEALTHCHECK if wish.kind == "HealthCheck" else SLURMCLUSTER
-    at = f"{wish.kind} {key[1]}: {'.'.join(('spec', *wish.path))}"
+    kind = HEALTHCHECK if requested.kind == "HealthCheck" else SLURMCLUSTER
+    at = f"{requested.kind} {key[1]}: {'.'.join(('spec', *requested.path))}"
     try:
         obj = await api.get(kind, Custom, *key)
-        if former(obj, wish.path) == word:
+        if former(obj, requested.path) == word:
             raise CliError(f"{at}: {word} is the last request already: give another word")
-        await api.apply(kind, body(kind, obj, wish, word), force=force, manager=f"soperator-{wish.path[0]}")
+        await api.apply(kind, body(kind, obj, requested, word), force=force, manager=f"soperator-{requested.path[0]}")
     except NotFound:
-        raise CliError(f"{wish.kind} {key[1]}: there is none in namespace {key[0]}: give its name, or -n") from None
+        raise CliError(
+            f"{requested.kind} {key[1]}: there is none in namespace {key[0]}: give its name, or -n"
+        ) from None
     except Conflict as error:
-        told = f"another manager owns the field: write {word} where its spec comes from, or give --force ({error})"
-        raise CliError(f"{at}: {told}") from None
+        message = f"another manager owns the field: write {word} where its spec comes from, or give --force ({error})"
+        raise CliError(f"{at}: {message}") from None
     except Invalid as error:
         raise CliError(f"{at}: {word} is refused: {error}") from None

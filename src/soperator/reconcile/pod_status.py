@@ -112,7 +112,7 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         leave=_GIVES_WAY if _gives_way(pod) else "",
         protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
         noted=pod.metadata.annotations.get(labels.DRAINED, ""),
-        told=_condition_text(pod),
+        reported=_condition_text(pod),
         ready_since=_ready_since(pod),
         uid=pod.metadata.uid,
         version=pod.metadata.resource_version,

@@ -148,17 +148,17 @@ class Applier:
         if len(wanted) != len(children):
             names = [str(child) for child in children]
             raise ValueError(f"rendered twice: {sorted({name for name in names if names.count(name) > 1})}")
-        book = self._ledger.setdefault(owner.uid, {})
-        for ref in [ref for ref in book if ref not in wanted]:
-            del book[ref]
+        ledger = self._ledger.setdefault(owner.uid, {})
+        for ref in [ref for ref in ledger if ref not in wanted]:
+            del ledger[ref]
         waiting = [child for child in children if self._is_leaving(child)]
         stale = [
             child
             for child in children
-            if child not in waiting and not self._is_current(child, book.get(child.ref), same.get(str(child), ()))
+            if child not in waiting and not self._is_current(child, ledger.get(child.ref), same.get(str(child), ()))
         ]
-        await self._write([child for child in stale if child.kind not in WORKLOADS], book, at_once)
-        await self._write([child for child in stale if child.kind in WORKLOADS], book, at_once)
+        await self._write([child for child in stale if child.kind not in WORKLOADS], ledger, at_once)
+        await self._write([child for child in stale if child.kind in WORKLOADS], ledger, at_once)
         pruned = await self._prune(owner, wanted, prune, keep)
         return Applied(
             written=tuple(map(str, stale)),
@@ -175,11 +175,11 @@ class Applier:
         Begins no change: a child whose applied version differs stays unchanged, and nothing is pruned. With `only_missing` existing children stay
         unchanged too. Raises as `apply` does.
         """
-        book = self._ledger.setdefault(owner.uid, {})
+        ledger = self._ledger.setdefault(owner.uid, {})
         children = [_child(obj, owner, self._api.field_manager) for obj in objects]
-        lost = [child for child in children if self._is_lost(child, book.get(child.ref), only_missing)]
-        await self._write([child for child in lost if child.kind not in WORKLOADS], book)
-        await self._write([child for child in lost if child.kind in WORKLOADS], book)
+        lost = [child for child in children if self._is_lost(child, ledger.get(child.ref), only_missing)]
+        await self._write([child for child in lost if child.kind not in WORKLOADS], ledger)
+        await self._write([child for child in lost if child.kind in WORKLOADS], ledger)
 
     def forget(self, owner_uid: str) -> None:
         """Forget an owner that no longer exists."""
@@ -216,8 +216,8 @@ class Applier:
         is_same = live.annotations.get(APPLIED) == child.digest and live.deletion_timestamp is None
         return is_same and not only_missing and not self._is_current(child, last, ())
 
-    async def _write(self, children: Sequence[_Child], book: dict[Ref, Written], at_once: bool = False) -> None:
-        writes = (self._write_one(child, book, at_once) for child in children)
+    async def _write(self, children: Sequence[_Child], ledger: dict[Ref, Written], at_once: bool = False) -> None:
+        writes = (self._write_one(child, ledger, at_once) for child in children)
         results = await asyncio.gather(*writes, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
         passing = [error for error in errors if not isinstance(error, ApplyRefused)]
@@ -226,7 +226,7 @@ class Applier:
         if errors:
             raise ApplyRefused("; ".join(map(str, errors)))
 
-    async def _write_one(self, child: _Child, book: dict[Ref, Written], at_once: bool) -> None:
+    async def _write_one(self, child: _Child, ledger: dict[Ref, Written], at_once: bool) -> None:
         live = self._live(child)
         epoch = self._stores[child.kind].epoch
         async with self._slots:
@@ -236,7 +236,7 @@ class Applier:
                 if live is None or child.kind not in self._recreate or not _is_immutable(error):
                     raise ApplyRefused(explain(error, str(child))) from error
                 meta = await self._replace(child, live)
-        book[child.ref] = Written(child.digest, live.resource_version if live else "", meta, epoch)
+        ledger[child.ref] = Written(child.digest, live.resource_version if live else "", meta, epoch)
 
     async def _replace(self, child: _Child, live: ObjectMeta) -> ObjectMeta:
         await self._api.delete(child.kind, live.namespace, live.name, Deletion(uid=live.uid))

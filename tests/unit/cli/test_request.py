@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.cli.__main__ import app
-from soperator.cli.request import WISHES, chosen, send
+from soperator.cli.request import REQUESTS, chosen, send
 from soperator.cli.support.errors import CliError
 from soperator.kube import kinds
 from tests.unit.fake_api import FakeApi
@@ -27,10 +27,10 @@ def spec_of(fake, kind=kinds.SLURMCLUSTER):
     return fake.world.find(kind, *AT)["spec"]
 
 
-@pytest.mark.parametrize("what", WISHES)
+@pytest.mark.parametrize("what", REQUESTS)
 def test_each_request_is_a_field_of_its_kind(what):
     """So that none outlives a change of a name."""
-    wish = WISHES[what]
+    wish = REQUESTS[what]
     model = HealthCheckSpec if wish.kind == "HealthCheck" else SlurmClusterSpec
     for each in (wish.path, *((*wish.path[:-1], key) for key in wish.beside)):
         assert has(model, list(each))
@@ -48,24 +48,24 @@ def test_each_request_is_a_field_of_its_kind(what):
 async def test_a_request_is_written_beside_what_the_spec_says(what, spec):
     """Nothing else of the spec changes."""
     fake = seeded(auth={"type": "munge"})
-    await send(fake.api(), WISHES[what], AT, "new")
+    await send(fake.api(), REQUESTS[what], AT, "new")
     assert spec_of(fake) == spec
 
 
 async def test_a_check_is_requested_of_a_healthcheck():
     """By the field that its schedule stands beside."""
     fake = seeded(kinds.HEALTHCHECK, clusterRef={"name": "demo"}, when={"schedule": "@daily"})
-    await send(fake.api(), WISHES["check"], AT, "new")
+    await send(fake.api(), REQUESTS["check"], AT, "new")
     assert spec_of(fake, kinds.HEALTHCHECK)["when"] == {"schedule": "@daily", "runRequest": "new"}
 
 
 async def test_what_cannot_be_requested_says_why():
     """An object that is not there is not created, and the word of the last request is no new one."""
     with pytest.raises(CliError, match="SlurmCluster demo: there is none in namespace slurm"):
-        await send(FakeApi().api(), WISHES["keys"], AT, "new")
+        await send(FakeApi().api(), REQUESTS["keys"], AT, "new")
     fake = seeded(auth={"rotateRequest": "old"})
     with pytest.raises(CliError, match="old is the last request already: give another word"):
-        await send(fake.api(), WISHES["keys"], AT, "old")
+        await send(fake.api(), REQUESTS["keys"], AT, "old")
     assert fake.writes() == []
 
 

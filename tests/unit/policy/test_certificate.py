@@ -36,9 +36,9 @@ def content():
 )
 def test_it_is_told_by_its_time(content, day, words):
     """Too early, in its last tenth, and over; in between there is nothing to say."""
-    told = fault("tls", read(content), BEGIN.timestamp() + day * DAY)
-    assert words in told
-    assert bool(told) is bool(words)
+    reported = fault("tls", read(content), BEGIN.timestamp() + day * DAY)
+    assert words in reported
+    assert bool(reported) is bool(words)
 
 
 def test_what_cannot_be_used_is_named(content):

@@ -283,8 +283,8 @@ def test_a_book_is_read_as_it_was_written(ran):
 def test_the_times_of_many_nodes_become_few_and_none_later():
     """Five thousand nodes, each in a second of its own, are no more groups than the schema has."""
     ran = {f"w-{index}": 1000.0 + 7 * index for index in range(5000)}
-    told = status_codec.write(CheckHistory(last_runs=ran))["lastRuns"]
-    back = status_codec.read("", {"lastRuns": told}).last_runs
-    assert len(told) == 256
+    reported = status_codec.write(CheckHistory(last_runs=ran))["lastRuns"]
+    back = status_codec.read("", {"lastRuns": reported}).last_runs
+    assert len(reported) == 256
     assert back.keys() == ran.keys()
     assert all(back[name] <= at for name, at in ran.items())

@@ -190,9 +190,9 @@ class TestBoundedDrain:
 
     def test_jobs_end_at_the_moment_that_the_reason_names_and_not_before(self):
         """Who was warned has the time that was promised."""
-        told = f"{SCALE_IN}; its jobs end at 2026-11-21T12:00:01Z"
-        assert actions(self.world(reason=told)) == []
-        (end,) = actions(self.world(reason=told.replace("00:01", "00:00")))
+        reported = f"{SCALE_IN}; its jobs end at 2026-11-21T12:00:01Z"
+        assert actions(self.world(reason=reported)) == []
+        (end,) = actions(self.world(reason=reported.replace("00:01", "00:00")))
         assert isinstance(end, EndJobs)
         assert end.requeue
         assert [each.number for each in end.jobs] == [7]
@@ -296,11 +296,11 @@ class TestInService:
         world = seen(1, [pod(0)], [drained])
         assert tells(world) == []
         assert tells(replace(world, now=NOW + 10)) == [SetPodCondition(0, "bad disk", "Drained")]
-        assert tells(replace(world, now=NOW + 10, pods={0: pod(0, told="Drained: bad disk")})) == []
+        assert tells(replace(world, now=NOW + 10, pods={0: pod(0, reported="Drained: bad disk")})) == []
 
     def test_a_node_that_is_back_takes_it_back(self):
         """At once, and a node that was never out of service is told nothing."""
-        world = seen(1, [pod(0, told="Down: Not responding")], [node(0, "IDLE")])
+        world = seen(1, [pod(0, reported="Down: Not responding")], [node(0, "IDLE")])
         assert tells(world) == [SetPodCondition(0, "", "InService")]
         assert tells(replace(world, pods={0: pod(0)})) == []
         assert tells(replace(world, nodes=None)) == []

@@ -108,7 +108,7 @@ class World:
     #: How wrong the operator's clock is.
     off: float = 0.0
     answers: RotationAnswers = field(default_factory=RotationAnswers)
-    told: set[int] = field(default_factory=set)
+    reported: set[int] = field(default_factory=set)
 
     def start(self, name, behind=0):
         """A pod starts with what its Node has, which may be the version before the newest."""

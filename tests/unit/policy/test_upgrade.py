@@ -37,11 +37,11 @@ class City:
 
     def look(self):
         """The stage now."""
-        wish = DesiredImages(self.said, images(self.operator), self.request, self.follows)
+        desired = DesiredImages(self.said, images(self.operator), self.request, self.follows)
         seen = RunningImages(
             self.slurmctld[0] if self.slurmctld[1] else "", {each: self.workers.count(each) for each in self.workers}
         )
-        return stage(self.record, wish, seen)
+        return stage(self.record, desired, seen)
 
     def settle(self):
         """Let everything catch up; return the last stage."""

@@ -21,7 +21,7 @@ def spec(**said):
     return SlurmAccountSpec.model_validate({"clusterRef": {"name": "demo"}, **said})
 
 
-def told(found):
+def reported(found):
     return [str(each) for each in found]
 
 
@@ -97,7 +97,9 @@ def _sort(field):
 )
 def test_what_is_wrong_is_told(said, problem):
     """Object, field, value and remedy."""
-    assert any(f"SlurmAccount physics: {problem}" in each for each in told(tenant_problems("physics", spec(**said))))
+    assert any(
+        f"SlurmAccount physics: {problem}" in each for each in reported(tenant_problems("physics", spec(**said)))
+    )
 
 
 @pytest.mark.parametrize("name", ["a b", "a,b", "Physics", "a=b", "-1", "a'b", "a\nb", "ü", "a" * 64, "a|b"])

@@ -116,7 +116,7 @@ class Town:
                 self.pods[index] = replace(pod, asked=self.now)
                 self.nodes.setdefault(name, SlurmNode(name, frozenset({"IDLE"})))
             case SetPodCondition(index, why, reason) if pod:
-                self.pods[index] = replace(pod, told=f"{reason}: {why}")
+                self.pods[index] = replace(pod, reported=f"{reason}: {why}")
             case SignalJobs(_, why, jobs) if node:
                 assert node.reason != DISK, "jobs are warned of an administrator's drain"
                 self.nodes[name] = replace(node, reason=why, reason_at=self.now)

@@ -16,7 +16,7 @@ async def _nobody(_key):
     raise AssertionError("nobody is followed")
 
 
-def told(status, room=None):
+def reported(status, room=None):
     stores, watch = make_stores(), SlurmWatch(_nobody, lambda _: None)
     stores.clusters.put(Custom(ObjectMeta(name="demo", namespace="slurm", uid="1"), status=status))
     return {metric: list(samples) for metric, samples in observed(stores, watch, room or VolumeCapacity(lambda: 0.0))}
@@ -29,7 +29,7 @@ def test_a_condition_is_told_as_it_stands():
         {"type": "JailHasRoom", "status": "False"},
         {"type": "UpToDate", "status": "Unknown"},
     ]
-    assert told({"conditions": conditions})[names.CONDITION] == [
+    assert reported({"conditions": conditions})[names.CONDITION] == [
         (("slurm", "demo", "Available"), 1.0),
         (("slurm", "demo", "JailHasRoom"), 0.0),
     ]
@@ -37,8 +37,8 @@ def test_a_condition_is_told_as_it_stands():
 
 def test_a_silent_slurmrestd_is_told():
     """Also of a cluster of which nothing is known yet."""
-    assert told({})[names.ANSWERING] == [(("slurm", "demo"), 0.0)]
-    assert told({})[names.CONDITION] == []
+    assert reported({})[names.ANSWERING] == [(("slurm", "demo"), 0.0)]
+    assert reported({})[names.CONDITION] == []
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ async def test_room_is_told_for_each_volume():
     cluster = Cluster("slurm", "demo", "1", SlurmClusterSpec())
     assert [each.status for each in await room.of_jail(cluster, [pod])] == ["True"]
     assert [each.status for each in await room.of_state(cluster, [pod])] == ["True"]
-    said = told({}, room)
+    said = reported({}, room)
     assert said[names.VOLUME_AVAILABLE] == [(("slurm", "demo", "jail"), 400.0), (("slurm", "demo", "state"), 400.0)]
     assert said[names.VOLUME_LOOK] == [(("slurm", "demo", "jail"), 0.0025), (("slurm", "demo", "state"), 0.0025)]
     assert said[names.VOLUME_FILES] == []
     room.forget(("slurm", "demo"))
-    assert told({}, room)[names.VOLUME_SIZE] == []
+    assert reported({}, room)[names.VOLUME_SIZE] == []

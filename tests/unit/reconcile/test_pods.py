@@ -17,7 +17,7 @@ from soperator.render.parts import labels
 from soperator.runtime.cache.store import Store
 
 
-def told(state, last=None):
+def reported(state, last=None):
     """What is said of a pod with one container."""
     status = {"name": "slurmctld", "ready": False, "restartCount": 1, "state": state, "lastState": last or {}}
     raw = {"metadata": {"name": "p", "namespace": "n"}, "status": {"phase": "Running", "containerStatuses": [status]}}
@@ -45,16 +45,16 @@ LOG = "y_select: part_data_cre\nslurmctld: error: Unable to open\nslurmctld: fat
 )
 def test_a_container_that_ended_is_told_with_its_signal_or_its_last_words(end, said):
     """Never with lines of a log, of which Kubernetes keeps the last two thousand characters."""
-    assert told({"terminated": end}) == said
+    assert reported({"terminated": end}) == said
 
 
 def test_a_container_that_waits_is_told_with_its_former_end():
     """The end is the cause, the waiting only Kubernetes' patience."""
     waits = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
-    assert told(waits, {"terminated": {"exitCode": 1, "message": "fatal: no key"}}) == (
+    assert reported(waits, {"terminated": {"exitCode": 1, "message": "fatal: no key"}}) == (
         "waits, CrashLoopBackOff: back-off 10s; it ended with 1: no key"
     )
-    assert told(waits, {"terminated": {"exitCode": 0}}) == "waits, CrashLoopBackOff: back-off 10s"
+    assert reported(waits, {"terminated": {"exitCode": 0}}) == "waits, CrashLoopBackOff: back-off 10s"
 
 
 def ready(status, since, began, **waits):

@@ -65,7 +65,7 @@ _OWN_RIGHTS = "the operator's own limits no longer apply"
 
 def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
     security = _map(pod.get("securityContext"))
-    told = {
+    weakened = {
         "shareProcessNamespace": (
             pod.get("shareProcessNamespace"),
             "users' processes would see the processes of the pod's daemons",
@@ -83,7 +83,7 @@ def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
             _OPEN_KERNEL,
         ),
     }
-    for field, (value, why) in told.items():
+    for field, (value, why) in weakened.items():
         if value:
             yield Problem(f"spec.{at}.{field}", str(value)[:80], f"{why}: remove it")
 
@@ -94,10 +94,10 @@ def _containers(at: str, pod: Mapping[str, Any], has_users: bool) -> Iterator[Pr
             where = f"spec.{at}.{field}[{number}].securityContext"
             if _is_null(container, "securityContext"):
                 yield Problem(where, "null", f"{_OWN_RIGHTS}: remove it")
-            told = _rights(_map(container.get("securityContext")))
+            weakened = _rights(_map(container.get("securityContext")))
             if not has_users:
-                told |= _root(_map(container.get("securityContext")))
-            for key, (value, why) in told.items():
+                weakened |= _root(_map(container.get("securityContext")))
+            for key, (value, why) in weakened.items():
                 if value:
                     yield Problem(f"{where}.{key}", value[:80], f"{why}: remove it")
 

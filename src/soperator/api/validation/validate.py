@@ -86,13 +86,13 @@ class World:
 
 
 #: The most problems reported of one object, and the most existing names listed in a message: an object may have room for a hundred thousand.
-MOST, _TOLD = 100, 20
+MOST, _SHOWN_NAMES = 100, 20
 
 
 def _names_of(known: Collection[str]) -> str:
-    told = list(islice(known, _TOLD))
-    more = [f"and {len(known) - _TOLD} more"] if len(known) > _TOLD else []
-    return ", ".join([*told, *more]) or "none yet"
+    names = list(islice(known, _SHOWN_NAMES))
+    more = [f"and {len(known) - _SHOWN_NAMES} more"] if len(known) > _SHOWN_NAMES else []
+    return ", ".join([*names, *more]) or "none yet"
 
 
 def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Problem]:

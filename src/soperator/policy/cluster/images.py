@@ -90,14 +90,14 @@ class SlurmctldImageGate:
 KEPT = 8
 
 
-def stage(record: ImageRecord | None, wish: DesiredImages, running: RunningImages) -> Stage:
+def stage(record: ImageRecord | None, desired: DesiredImages, running: RunningImages) -> Stage:
     """Return the images for each part at this time."""
-    asked = wish.follows or bool(record and wish.request and wish.request != record.request)
-    taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
-    wanted = {**taken, **wish.said}
+    asked = desired.follows or bool(record and desired.request and desired.request != record.request)
+    taken = desired.own if record is None or asked else {**desired.own, **record.defaults}
+    wanted = {**taken, **desired.said}
     if record is None:
-        return Stage(wanted, ImageRecord(taken, wanted, wanted, wish.request), wanted["slurm"])
-    request = wish.request if asked else record.request
+        return Stage(wanted, ImageRecord(taken, wanted, wanted, desired.request), wanted["slurm"])
+    request = desired.request if asked else record.request
     gate = _gate(record, wanted["slurm"], running)
     slurmdbd = gate.stays or wanted["slurm"]
     gate = gate if gate.stays else _behind_slurmdbd(record, slurmdbd, running)
@@ -107,7 +107,7 @@ def stage(record: ImageRecord | None, wish: DesiredImages, running: RunningImage
     may_work = slurm in (record.workers.get("slurm"), running.slurmctld)
     may_log_in = slurm == record.login.get("slurm") or (may_work and not behind)
     workers, login = wanted if may_work else record.workers, wanted if may_log_in else record.login
-    reason, why = _reason_and_message(wish, taken, slurm, may_work, may_log_in, behind)
+    reason, why = _reason_and_message(desired, taken, slurm, may_work, may_log_in, behind)
     reason, why = gate.reason or reason, gate.why or why
     return Stage(
         wanted, ImageRecord(taken, workers, login, request), slurmdbd, reason, why, gate.tries, _learned(running)
@@ -174,13 +174,15 @@ def _behind(slurm: str, running: RunningImages) -> int:
 
 
 def _reason_and_message(
-    wish: DesiredImages, taken: Images, slurm: str, may_work: bool, may_log_in: bool, behind: int
+    desired: DesiredImages, taken: Images, slurm: str, may_work: bool, may_log_in: bool, behind: int
 ) -> tuple[str, str]:
     if not may_work:
         return "Controller", f"slurmctld must run {slurm} first; workers and login follow"
     if not may_log_in:
         return "Workers", f"{behind} workers do not run {slurm} yet; login follows when all do"
-    others = sorted(role for role, image in wish.own.items() if taken.get(role) != image and role not in wish.said)
+    others = sorted(
+        role for role, image in desired.own.items() if taken.get(role) != image and role not in desired.said
+    )
     if others:
         return "Held", (
             f"this operator has other images for {', '.join(others)}, but the cluster keeps the images that it was "

@@ -96,7 +96,7 @@ class _OnDemandPass:
     """One observation of a NodeSet, with its nodes sorted by phase."""
 
     seen: WorkerSnapshot
-    wish: OnDemand
+    settings: OnDemand
 
     @cached_property
     def nodes(self) -> dict[int, SlurmNode]:
@@ -130,12 +130,12 @@ class _OnDemandPass:
 
     def is_wanted(self, index: int) -> bool:
         """Return whether the index is within the size of the spec."""
-        return not self.seen.ending and index < self.wish.most
+        return not self.seen.ending and index < self.settings.most
 
     def records(self) -> Iterator[UpdateNodes]:
         """Yield the creation, deletion or replacement of records; a sleeping node consists of its record only."""
         missing = tuple(
-            index for index in range(self.wish.most) if index not in self.nodes and index not in self.seen.pods
+            index for index in range(self.settings.most) if index not in self.nodes and index not in self.seen.pods
         )
         if missing and not self.seen.ending:
             yield UpdateNodes(Verb.RECORD, missing, "their records are missing")
@@ -151,9 +151,9 @@ class _OnDemandPass:
 
     def _is_of_another_size(self, node: SlurmNode) -> bool:
         """Whether a record differs from the spec in more than what can be updated in it."""
-        if node.shape is None or self.wish.shape is None:
+        if node.shape is None or self.settings.shape is None:
             return False
-        return node_records.with_fields(node.shape, self.seen.record) != self.wish.shape
+        return node_records.with_fields(node.shape, self.seen.record) != self.settings.shape
 
     def described(self) -> Iterator[UpdateNodes]:
         """Yield the update of the records whose features or weight differ from the spec, asleep or awake."""
@@ -215,7 +215,7 @@ class _OnDemandPass:
             yield UpdateNodes(Verb.SLEEP, denied, "they did not wake")
 
     def _is_late(self, node: SlurmNode, pod: WorkerPod) -> bool:
-        late = self.seen.now >= pod.born + self.wish.resume
+        late = self.seen.now >= pod.born + self.settings.resume
         return late and not (node.is_down or pod.deleting or pod.ready)
 
     def allowed(self) -> Iterator[UpdateNodes]:
@@ -232,7 +232,7 @@ class _OnDemandPass:
 
     def _is_due(self, node: SlurmNode) -> bool:
         waited = self.seen.now - node.reason_at
-        return not is_denied(node) or waited >= self.wish.backoff or waited < -_AHEAD
+        return not is_denied(node) or waited >= self.settings.backoff or waited < -_AHEAD
 
     def power_down_awaited(self) -> Iterator[UpdateNodes]:
         """Yield the update that powers sleeping nodes down again if Slurm expects a response of them, as after a RESUME; otherwise Slurm skips
@@ -263,7 +263,7 @@ class _OnDemandPass:
             and self.is_wanted(index)
             and not (node.is_down or node.is_draining or node.is_busy or "NOT_RESPONDING" in node.states)
         ]
-        if (missing := self.wish.least - self.awake) > 0 and ready and not self.seen.ending:
+        if (missing := self.settings.least - self.awake) > 0 and ready and not self.seen.ending:
             yield UpdateNodes(Verb.WAKE, tuple(ready[:missing]), "fewer nodes are awake than minNodes")
 
     def to_sleep(self) -> list[UpdateNodes]:
@@ -277,8 +277,8 @@ class _OnDemandPass:
             and not is_denied(node)
             and index not in self.gone
         ]
-        idle = sorted((since, -index) for index, since in self._idlers() if self.seen.now >= since + self.wish.idle)
-        room = max(0, self.awake - len(lost) - self.wish.least)
+        idle = sorted((since, -index) for index, since in self._idlers() if self.seen.now >= since + self.settings.idle)
+        room = max(0, self.awake - len(lost) - self.settings.least)
         found = (*lost, *sorted(-index for _, index in idle[:room]))
         return [UpdateNodes(Verb.SLEEP, found, "no job needs them")] if found and not self.seen.ending else []
 
@@ -338,13 +338,13 @@ class _OnDemandPass:
         return None if due is None else due - self.seen.now + 0.1
 
     def _moments(self) -> Iterator[float]:
-        if self.awake > self.wish.least:
-            yield from (since + self.wish.idle for _, since in self._idlers())
+        if self.awake > self.settings.least:
+            yield from (since + self.settings.idle for _, since in self._idlers())
         for _, _, pod in self.in_phases(Phase.WAKING):
             if pod and not pod.deleting:
-                yield pod.born + self.wish.resume
+                yield pod.born + self.settings.resume
                 if pod.ready:
                     yield pod.ready_since + PATIENCE
         for _, node, _ in self.in_phases(Phase.ASLEEP, Phase.FALLING):
             if is_denied(node):
-                yield node.reason_at + self.wish.backoff
+                yield node.reason_at + self.settings.backoff

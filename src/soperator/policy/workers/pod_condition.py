@@ -25,7 +25,7 @@ def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodConditi
         if _is_out(node)
         else SetPodCondition(pod.index, "", IN_SERVICE)
     )
-    return [] if as_text(wanted.reason, wanted.why) == (pod.told or as_text(IN_SERVICE, "")) else [wanted]
+    return [] if as_text(wanted.reason, wanted.why) == (pod.reported or as_text(IN_SERVICE, "")) else [wanted]
 
 
 def as_text(reason: str, message: str) -> str:

@@ -92,12 +92,12 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
             for each in node_records.due_registrations(seen, pod)
             if isinstance(each, Register) or pod.index not in marked
         ]
-    told = [each for pod in seen.unsettled for each in pod_condition.condition_to_set(seen, pod)]
+    pod_conditions = [each for pod in seen.unsettled for each in pod_condition.condition_to_set(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
     forgotten = _forget(seen, created)
     fates = summary.Classification(lost, surplus, chosen, kept, pause)
     return WorkerPlan(
-        actions=(*created, *forgotten, *actions, *told, *node_records.field_updates(seen, seen.differing)),
+        actions=(*created, *forgotten, *actions, *pod_conditions, *node_records.field_updates(seen, seen.differing)),
         said=summary.summarize(seen, fates),
         again=_again(seen, kept),
         asks_jobs=asks_jobs(seen, [*forgotten, *actions]),

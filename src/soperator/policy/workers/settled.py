@@ -16,6 +16,6 @@ def is_settled(pod: WorkerPod, node: SlurmNode | None, machine: KubeNode | None)
     """Return whether a worker with the current template needs no decision."""
     if not pod.ready or pod.deleting or pod.phase != "Running" or not pod.protected or pod.noted or pod.leave:
         return False
-    if node is None or not node.is_up or node.is_draining or pod.told not in _SAYS_SO:
+    if node is None or not node.is_up or node.is_draining or pod.reported not in _SAYS_SO:
         return False
     return machine.ready and not machine.leaving if machine is not None else not pod.machine

@@ -34,7 +34,7 @@ class WorkerPod:
     """A worker's pod as Kubernetes reports it.
 
     `trouble` says why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it must get no more jobs. `protected`
-    and `noted` are the operator's marks on it: whether it may be evicted, and which drain of the operator was recorded. `told` is the condition about
+    and `noted` are the operator's marks on it: whether it may be evicted, and the recorded drain. `reported` is the condition about
     its Slurm node. `ready_since` is when it became ready, `asked` when its slurmd was last requested to register, both in seconds since 1970. `uid`
     and `version` identify the object that was read; the actions apply only to that object.
     """
@@ -51,7 +51,7 @@ class WorkerPod:
     leave: str = ""
     protected: bool = True
     noted: str = ""
-    told: str = ""
+    reported: str = ""
     ready_since: float = 0.0
     asked: float = 0.0
     uid: str = field(default="", compare=False)

@@ -8,7 +8,7 @@ from soperator.api.base import Problem
 from soperator.kube.views import Custom
 from soperator.policy.associations import qos
 from soperator.policy.associations.accounts import mark, shared_mark
-from soperator.policy.associations.from_spec import qos as wish
+from soperator.policy.associations.from_spec import qos as wanted_qos
 from soperator.policy.validation import tenant_problems
 from soperator.reconcile.associations.reconciler import Tenant
 from soperator.reconcile.cache.decode import read_qos
@@ -21,7 +21,7 @@ def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
         return spec
     if problems := tenant_problems(meta.name, spec):
         return problems
-    wanted = wish(spec, meta.name, shared_mark(spec.cluster, meta.namespace, meta.name))
+    wanted = wanted_qos(spec, meta.name, shared_mark(spec.cluster, meta.namespace, meta.name))
     wanted = replace(wanted, former=mark(meta.namespace, meta.name))
     return Tenant(
         name=wanted.name,

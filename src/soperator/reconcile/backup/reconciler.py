@@ -77,8 +77,8 @@ class BackupControl:
         if obj := self.operator.stores.backups.get(*key):
             await self.operator.write_error_status(kinds.SLURMBACKUP, obj, error)
 
-    async def _pass(self, ground: BackupContext) -> PassOutcome:
-        now, spec, known = self.operator.wall(), ground.backup.spec, self.operator.status.mine(ground.obj)
+    async def _pass(self, context: BackupContext) -> PassOutcome:
+        now, spec, known = self.operator.wall(), context.backup.spec, self.operator.status.mine(context.obj)
         step = decide(
             BackupSnapshot(
                 now,
@@ -88,39 +88,39 @@ class BackupControl:
                 str(known.get("request", "")),
                 float(known.get("attempted", 0)),
                 _seconds(known.get("lastBackup", {}).get("time", "")),
-                ground.attempt,
+                context.attempt,
             )
         )
-        fields, is_complete = self._fields(ground, step, now)
+        fields, is_complete = self._fields(context, step, now)
         if not is_complete:
             return PassOutcome("the report of the backup has not arrived yet", _SOON)
         if not step.begin:
             return await self._report(
-                ground.obj, fields, self._condition(ground, fields), self._wait(ground, step, now)
+                context.obj, fields, self._condition(context, fields), self._wait(context, step, now)
             )
-        pods = self.operator.stores.role_pods(ground.cluster.key, "controller")
+        pods = self.operator.stores.role_pods(context.cluster.key, "controller")
         if not any(map(pod_status.is_ready, pods)):
-            said = f"a backup is due, and no slurmctld of SlurmCluster {ground.cluster.name} is ready"
-            return await self._report(ground.obj, fields, ReportedCondition("Ready", "False", "Waiting", said), _LATER)
-        if ground.job is not None:
+            said = f"a backup is due, and no slurmctld of SlurmCluster {context.cluster.name} is ready"
+            return await self._report(context.obj, fields, ReportedCondition("Ready", "False", "Waiting", said), _LATER)
+        if context.job is not None:
             # The status has its result; it goes before the next one is created, because both have one name.
-            await self._report(ground.obj, fields, self._condition(ground, fields), None)
-            meta = ground.job.metadata
+            await self._report(context.obj, fields, self._condition(context, fields), None)
+            meta = context.job.metadata
             await self.operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
             return PassOutcome("the Job of the former backup is deleted", _SOON)
-        await self._begin(ground, step, now)
+        await self._begin(context, step, now)
         return PassOutcome(f"a backup begins{f' for the request {step.request}' if step.request else ''}", _SOON)
 
-    async def _begin(self, ground: BackupContext, step: BackupStep, now: float) -> None:
-        text = objects_text(self._objects(ground.cluster))
+    async def _begin(self, context: BackupContext, step: BackupStep, now: float) -> None:
+        text = objects_text(self._objects(context.cluster))
         if len(text.encode()) > MOST:
             raise PermanentError(
-                f"the objects of SlurmCluster {ground.cluster.name} are larger than a ConfigMap may be, so there is no backup of them"
+                f"the objects of SlurmCluster {context.cluster.name} are larger than a ConfigMap may be, so there is no backup of them"
             )
-        api, cluster = self.operator.api, self.operator.stores.clusters.get(*ground.cluster.key)
-        await api.apply(kinds.CONFIGMAP, render.render_objects(ground.backup, ground.cluster, text))
+        api, cluster = self.operator.api, self.operator.stores.clusters.get(*context.cluster.key)
+        await api.apply(kinds.CONFIGMAP, render.render_objects(context.backup, context.cluster, text))
         slurm = str(self.operator.status.mine(cluster).get("slurm", "")) if cluster else ""
-        body = render.render_job(ground.backup, ground.cluster, self.operator.defaults, step.request, slurm)
+        body = render.render_job(context.backup, context.cluster, self.operator.defaults, step.request, slurm)
         body["metadata"].setdefault("annotations", {})[labels.SINCE] = str(int(now))
         try:
             await api.create(kinds.JOB, body)
@@ -156,9 +156,9 @@ class BackupControl:
             for kind, each in found
         ]
 
-    def _fields(self, ground: BackupContext, step: BackupStep, now: float) -> tuple[dict[str, Any], bool]:
+    def _fields(self, context: BackupContext, step: BackupStep, now: float) -> tuple[dict[str, Any], bool]:
         """Return the status fields without `why`, and whether they are complete: False while the report of a finished pod is waited for."""
-        known, attempt = self.operator.status.mine(ground.obj), ground.attempt
+        known, attempt = self.operator.status.mine(context.obj), context.attempt
         fields = _kept(known)
         fields["next"] = _time(step.next) if step.next != float("inf") else ""
         if attempt.phase == "none":
@@ -168,37 +168,37 @@ class BackupControl:
             fields["request"] = attempt.request
         began = _time(attempt.began)
         if attempt.phase == "succeeded" and known.get("lastBackup", {}).get("time") != began:
-            said = report(self._pods(ground))
-            if said is None and now < attempt.began + render.LONGEST and now - _ended(ground.job) < _REPORT:
+            said = report(self._pods(context))
+            if said is None and now < attempt.began + render.LONGEST and now - _ended(context.job) < _REPORT:
                 return fields, False
             fields["lastBackup"] = {**(said or {}), "time": began}
         return fields, True
 
-    def _pods(self, ground: BackupContext) -> Any:
-        return pods_of(ground.job, self.operator.stores.role_pods(ground.cluster.key, render.ROLE))
+    def _pods(self, context: BackupContext) -> Any:
+        return pods_of(context.job, self.operator.stores.role_pods(context.cluster.key, render.ROLE))
 
-    def _condition(self, ground: BackupContext, fields: dict[str, Any]) -> ReportedCondition:
+    def _condition(self, context: BackupContext, fields: dict[str, Any]) -> ReportedCondition:
         """Return the condition Ready. While a backup runs, it is what the attempt before led to."""
-        last, spec = fields.get("lastBackup", {}).get("time", ""), ground.backup.spec
-        known = {each.get("type"): each for each in self.operator.status.mine(ground.obj).get("conditions", ())}
-        if ground.attempt.phase == "running":
-            pods = self._pods(ground)
+        last, spec = fields.get("lastBackup", {}).get("time", ""), context.backup.spec
+        known = {each.get("type"): each for each in self.operator.status.mine(context.obj).get("conditions", ())}
+        if context.attempt.phase == "running":
+            pods = self._pods(context)
             said = pod_status.trouble(pods[-1], self.operator.stores.nodes) if pods else ""
             is_good = bool(last) and known.get("Ready", {}).get("status") == "True"
-            said = said and f"the backup that began at {_time(ground.attempt.began)} is not done yet: {said}"
+            said = said and f"the backup that began at {_time(context.attempt.began)} is not done yet: {said}"
             return ReportedCondition(
                 "Ready", "True" if is_good else "False", "BackingUp", said or "a backup is being made"
             )
-        if ground.attempt.phase == "failed" and ground.job is not None:
-            return ReportedCondition("Ready", "False", "BackupFailed", failure(ground.job, self._pods(ground)))
+        if context.attempt.phase == "failed" and context.job is not None:
+            return ReportedCondition("Ready", "False", "BackupFailed", failure(context.job, self._pods(context)))
         if spec.suspend:
             return ReportedCondition("Ready", "True", "Suspended", "no backups are made, because suspend is true")
         if last:
-            return ReportedCondition("Ready", "True", "BackedUp", _without(ground.cluster))
+            return ReportedCondition("Ready", "True", "BackedUp", _without(context.cluster))
         return ReportedCondition("Ready", "True", "OnRequest", "no backup was made yet: set runRequest or schedule")
 
-    def _wait(self, ground: BackupContext, step: BackupStep, now: float) -> float:
-        if ground.attempt.phase == "running":
+    def _wait(self, context: BackupContext, step: BackupStep, now: float) -> float:
+        if context.attempt.phase == "running":
             return _LATER
         return min(max(step.again - now, _SOON), _LONGEST)
 

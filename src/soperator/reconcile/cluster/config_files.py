@@ -105,12 +105,12 @@ async def restore(operator: Operator, cluster: Cluster, running: str) -> tuple[C
     versions = _versions(operator, cluster)
     if versions and operator.memory(_RIGHT).get(cluster.key) == versions:
         return state(operator, cluster), ""
-    told = _remembered(operator, cluster)
-    if not (versions or running or told) and _is_first(operator, cluster):
+    reported = _remembered(operator, cluster)
+    if not (versions or running or reported) and _is_first(operator, cluster):
         return ConfigState(), ""
-    found = await _found(operator, cluster, running, told)
+    found = await _found(operator, cluster, running, reported)
     is_lost = not found.state.generation
-    known = _recalled(operator, cluster, found, (running, told)) if is_lost else found.state
+    known = _recalled(operator, cluster, found, (running, reported)) if is_lost else found.state
     right = found.files(cluster, known.generation) if known.generation else None
     if right is None:
         return known, _foreign(cluster, known) if known.generation else ""
@@ -149,11 +149,11 @@ def _is_first(operator: Operator, cluster: Cluster) -> bool:
     return live(operator, cluster) is None and sets.get(cluster.namespace, names.controller(cluster.name)) is None
 
 
-async def _found(operator: Operator, cluster: Cluster, running: str, told: str) -> ConfigMapSet:
+async def _found(operator: Operator, cluster: Cluster, running: str, reported: str) -> ConfigMapSet:
     """Read everything again."""
     mounted = await _read(operator, cluster, names.config(cluster.name))
     known = ConfigMapSet(mounted).state
-    used = {known.generation, known.good} if known.generation else {running, told}
+    used = {known.generation, known.good} if known.generation else {running, reported}
     copies = {each: await _read(operator, cluster, names.generation(cluster.name, each)) for each in used - {""}}
     return ConfigMapSet(mounted, copies)
 

@@ -55,13 +55,13 @@ def staged(
 ) -> Stage:
     """Return the decision of the image policy for a status, the operator's images, and the running ones."""
     spec = cluster.spec
-    wish = cluster_images.DesiredImages(
+    desired = cluster_images.DesiredImages(
         said=_spec_images(cluster),
         own=_own(defaults),
         request=spec.upgrade.request,
         follows=spec.upgrade.mode == "WithOperator",
     )
-    return cluster_images.stage(_record(status), wish, running)
+    return cluster_images.stage(_record(status), desired, running)
 
 
 def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:

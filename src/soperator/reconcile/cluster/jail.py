@@ -56,10 +56,10 @@ def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus
     if not cluster.spec.jail.has_job:
         return JailStatus(JailStep())
     job = _job(operator, cluster)
-    told = str(cluster_memory.of_cluster(operator, obj).get("refilled", ""))
+    reported = str(cluster_memory.of_cluster(operator, obj).get("refilled", ""))
     made_for = job.metadata.annotations.get(labels.REQUEST, "") if job else ""
     is_complete = job is not None and _is_complete(operator, job)
-    carried_out = made_for if is_complete and made_for else told
+    carried_out = made_for if is_complete and made_for else reported
     step = jail_refill.decide(_seen(operator, cluster, job, carried_out))
     return JailStatus(
         step, job, carried_out, is_filled=step.login and (is_complete or _login(operator, cluster) is not None)

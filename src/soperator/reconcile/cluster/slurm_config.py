@@ -135,9 +135,9 @@ def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[R
         return [ReportedCondition("ConfigApplied", "False", FILES_MISSING, look.step.why)]
     if not look.state.good:
         return []
-    told = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)
-    if told and not look.is_heard and not look.step.why:
-        return [ReportedCondition("ConfigApplied", "True", "Applied", told.get("message", ""))]
+    reported = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)
+    if reported and not look.is_heard and not look.step.why:
+        return [ReportedCondition("ConfigApplied", "True", "Applied", reported.get("message", ""))]
     read = f"{look.read}/{look.daemons} daemons have read configuration {look.state.generation[:8]}"
     if look.step.why:
         return [ReportedCondition("ConfigApplied", "False", look.step.reason, f"{look.step.why}; {read}")]
@@ -180,8 +180,8 @@ def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -
     if operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.controller(cluster.name)) is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
-    told = operator.status.current(obj).get("config", "") if obj else ""
-    return bool(told) or any(pod_status.has_run(each, "slurmctld") for each in controllers)
+    reported = operator.status.current(obj).get("config", "") if obj else ""
+    return bool(reported) or any(pod_status.has_run(each, "slurmctld") for each in controllers)
 
 
 async def running(operator: Operator, cluster: Cluster, rendered: str = "") -> str:
@@ -310,9 +310,9 @@ async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step:
             former = await _files(operator, cluster, seen.state.good)
             tried = await _files(operator, cluster, seen.state.generation)
             changes = "\n".join(diff.diff(former, tried, 0))
-            told = f"{step.state.refusal}\n{changes[:_SHOWN]}"
+            reported = f"{step.state.refusal}\n{changes[:_SHOWN]}"
             return await config_files.write(
-                operator, cluster, former, replace(step.state, refusal=told, fixed=diff.fixed(former))
+                operator, cluster, former, replace(step.state, refusal=reported, fixed=diff.fixed(former))
             )
         case "revive":
             await remove(

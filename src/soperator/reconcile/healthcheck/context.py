@@ -91,10 +91,10 @@ async def gather(operator: Operator, check: HealthCheck) -> tuple[CheckContext |
     facts = {each.name: health_checks.facts(each) for each in members}
     if shipped:
         members = [each for each in members if applicable([shipped], facts[each.name])]
-    others = await _books(operator, check, cluster)
+    others = await _histories(operator, check, cluster)
     targets = [_held(target, others, cluster) for each in members for target in _places(operator, each, nodes)]
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
-    settings = _wish(check, len(targets))
+    settings = _settings(check, len(targets))
     if shipped and shipped.per != "node":
         settings = replace(settings, most=max(2, settings.most), shared=Shared(shipped, numbers(check.spec.thresholds)))
     return CheckContext(check, cluster, settings, targets, gpus, client, facts, shipped), ""
@@ -120,7 +120,7 @@ def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]
         yield CheckTarget(name, pod.born if pod else 0.0, ready, nodes.get(name))
 
 
-async def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
+async def _histories(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
     """Return the results of the cluster's other deep checks, by name. A check that only reports keeps no node drained and is left out."""
     found = {}
     for obj in operator.stores.healthchecks_of(cluster.key):
@@ -142,7 +142,7 @@ def _held(target: CheckTarget, others: Mapping[str, CheckHistory], cluster: Clus
     return replace(target, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")
 
 
-def _wish(check: HealthCheck, targets: int) -> CheckPolicy:
+def _settings(check: HealthCheck, targets: int) -> CheckPolicy:
     """Converts a HealthCheck's spec to the settings of the policy."""
     spec, when = check.spec, check.spec.when
     return CheckPolicy(

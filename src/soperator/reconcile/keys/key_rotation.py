@@ -93,12 +93,12 @@ class RotationAnswers:
 _ANSWERS: Slot[Key, RotationAnswers] = per_cluster("answers of daemons in a rotation")
 
 
-async def turn(operator: Operator, cluster: Cluster, told: str) -> KeyPassResult:
-    """Take the next step of a rotation that is requested or in progress; `told` is the last request that was carried out, according to the status."""
+async def turn(operator: Operator, cluster: Cluster, reported: str) -> KeyPassResult:
+    """Take the next step of a rotation that is requested or in progress. `reported` is the last request in the status."""
     auth = _meta(operator, cluster, names.auth_key(cluster.name))
     rest = _meta(operator, cluster, names.jwt_key(cluster.name))
     if auth is None or rest is None:
-        return KeyPassResult(told)
+        return KeyPassResult(reported)
     record = read_record(auth.annotations)
     if not record.stage and cluster.spec.auth.rotate_request in ("", record.request):
         operator.memory(_ANSWERS).pop(cluster.key, None)
@@ -122,7 +122,7 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> KeyPassResult
     if step.note is not None:
         await _write(operator, cluster, auth, RotationChange(record, step.note, auth_file(cluster), step.why))
     finished = step.note is not None and not step.note.stage
-    return KeyPassResult(record.request if finished else told, step.why)
+    return KeyPassResult(record.request if finished else reported, step.why)
 
 
 def condition(rotated: KeyPassResult, looked: key_files.KeyStatus) -> ReportedCondition:

@@ -108,8 +108,8 @@ class NodeSetControl:
         reason = (
             "Refused" if last and failed == last.why else "SlurmRefused" if failed else "NoCapacity" if short else ""
         )
-        told = PassResult(failed or short, reason, plan, seen, note, found)
-        outcome = await self._status(obj, nodeset, told)
+        result = PassResult(failed or short, reason, plan, seen, note, found)
+        outcome = await self._status(obj, nodeset, result)
         soon = found.verdict.again if found.verdict else None
         asked = jail_drain.again(self.operator, nodeset)
         late = 2.0 if failed and workers.again is None else None
@@ -197,41 +197,43 @@ class NodeSetControl:
         owner = Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)
         await self.operator.applier.apply(owner, made, [kinds.CONFIGMAP], used)
 
-    async def _status(self, obj: Custom, nodeset: NodeSet | None, told: PassResult) -> PassOutcome:
+    async def _status(self, obj: Custom, nodeset: NodeSet | None, result: PassResult) -> PassOutcome:
         name, namespace = obj.metadata.name, obj.metadata.namespace
         found = self.operator.stores.pods.by("nodeset", (namespace, name))
         role = inputs.workers(self.operator, nodeset) if nodeset else Role()
         short = f"{role} workers ready: {role.trouble}" if role.is_short else ""
-        why = "; ".join(part for part in (told.trouble or short, told.plan.said) if part)
+        why = "; ".join(part for part in (result.trouble or short, result.plan.said) if part)
         fields = {
             "replicas": len(found),
             "readyReplicas": role.ready,
-            **(inputs.counts(self.operator, nodeset, told.seen, self.operator.status.current(obj)) if nodeset else {}),
+            **(
+                inputs.counts(self.operator, nodeset, result.seen, self.operator.status.current(obj)) if nodeset else {}
+            ),
             "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
             "why": why,
         }
         of = self._cluster_of(obj)
-        rendered = render_record.status_fields(told.note, cluster_memory.of_nodeset(self.operator, of, obj))
-        if told.note:
+        rendered = render_record.status_fields(result.note, cluster_memory.of_nodeset(self.operator, of, obj))
+        if result.note:
             await cluster_memory.remember_nodeset(self.operator, of, obj, rendered)
         fields |= rendered
-        again = await self.operator.write_status(kinds.NODESET, obj, fields, conditions(told, short))
+        again = await self.operator.write_status(kinds.NODESET, obj, fields, conditions(result, short))
         return PassOutcome(why or f"{role} workers ready", again)
 
 
-def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
+def conditions(result: PassResult, short: str) -> list[ReportedCondition]:
     """Return the conditions of a NodeSet: whether its workers can take jobs, and whether no change is in progress."""
-    refused = node_records.shortfall(told.seen) if short and told.seen else ""
-    bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
+    refused = node_records.shortfall(result.seen) if short and result.seen else ""
+    bad, said = result.trouble or "; ".join(filter(None, (short, refused))), result.plan.said
     return [
         ReportedCondition(
             "Available",
             "False" if bad else "True",
-            told.reason or ("WorkersMissing" if bad else "AllReady"),
+            result.reason or ("WorkersMissing" if bad else "AllReady"),
             bad,
         ),
         ReportedCondition("Settled", "False" if said else "True", "Changing" if said else "Settled", said),
-        *told.checks.conditions,
+        *result.checks.conditions,
     ]
 
 
