@@ -8,8 +8,8 @@ HELD, TOWN = f"{T}/test_protection.py", f"{T}/test_rollout.py"
 POLICY = [
     Mutant(
         f"{D}/workers/on_demand.py",
-        "waited >= self.wish.backoff or waited < -_AHEAD",
-        "waited >= self.wish.backoff",
+        "waited >= self.settings.backoff or waited < -_AHEAD",
+        "waited >= self.settings.backoff",
         "nodes for as long as slurmctld's clock was ahead when one of them did not wake",
         ("tests/world/test_power.py",),
     ),
@@ -36,7 +36,7 @@ POLICY = [
     ),
     Mutant(
         f"{D}/workers/drain.py",
-        "[DrainNode(pod.index, node.reason if node.is_administrators else told)]",
+        "[DrainNode(pod.index, node.reason if node.is_administrators else rollout_reason)]",
         "[DrainNode(pod.index, told)]",
         "the reason of an administrator's DOWN, after which the node is taken for ours",
         (HELD, TOWN),

@@ -28,7 +28,7 @@ def test_a_worker_that_takes_or_runs_jobs_is_calm(state):
         ({"protected": False}, {}, {}),
         ({"noted": "soperator: scale-in"}, {}, {}),
         ({"leave": "jail: it hangs"}, {}, {}),
-        ({"told": "Drained: bad disk"}, {}, {}),
+        ({"reported": "Drained: bad disk"}, {}, {}),
         ({}, {"states": frozenset({"IDLE", "DRAIN"})}, {}),
         ({}, {"states": frozenset({"DOWN"})}, {}),
         ({}, {"states": frozenset({"IDLE", "NOT_RESPONDING"})}, {}),

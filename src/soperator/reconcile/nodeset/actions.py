@@ -154,11 +154,11 @@ class Workers:
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
         """Create pods; return why they are refused. After a refusal by a quota, a policy or a webhook, the delay before the next attempt grows."""
-        meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.memory(UNMADE)
-        last = book.get(meta.uid)
+        meta, now, refusals = self.obj.metadata, self.operator.wall(), self.operator.memory(UNMADE)
+        last = refusals.get(meta.uid)
         if last and created and last.generation == meta.generation and now < last.until <= now + _LONGEST:
             return last.why
-        book.pop(meta.uid, None)
+        refusals.pop(meta.uid, None)
         try:
             await self._at_once(self._create(each, template) for each in created)
         except (Conflict, TooBusy):
@@ -166,7 +166,7 @@ class Workers:
         except ApiError as error:
             times = last.times + 1 if last else 1
             why = explain(error, f"a pod of NodeSet {meta.name}")
-            book[meta.uid] = RefusedCreations(why, meta.generation, times, now + min(2.0**times, _LONGEST))
+            refusals[meta.uid] = RefusedCreations(why, meta.generation, times, now + min(2.0**times, _LONGEST))
             return why
         return ""
 
