@@ -36,8 +36,8 @@ POLICY = [
     ),
     Mutant(
         f"{D}/workers/drain.py",
-        "[DrainNode(pod.index, node.reason if node.is_administrators else rollout_reason)]",
-        "[DrainNode(pod.index, told)]",
+        "[DrainNode(pod.index, node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else cause)]",
+        "[DrainNode(pod.index, cause)]",
         "the reason of an administrator's DOWN, after which the node is taken for ours",
         (HELD, TOWN),
     ),
@@ -232,8 +232,8 @@ POLICY = [
     ),
     Mutant(
         f"{D}/workers/drain.py",
-        "node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else told",
-        "node.reason if node.is_administrators else told",
+        "node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else cause",
+        "node.reason if node.is_administrators else cause",
         "an administrator's DOWN whose reason is worded as ours, once the operator has drained the node too",
         ("tests/world/test_change.py",),
     ),

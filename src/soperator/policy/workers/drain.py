@@ -39,12 +39,8 @@ def drain_steps(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
     if not node.is_draining:
         if is_refused(seen, pod) and pod.noted == why:
             return guard(seen, pod)
-        rollout_reason = drain_reasons.for_rollout(seen.change) if why == drain_reasons.ROLLOUT else why
-        return [
-            DrainNode(
-                pod.index, node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else rollout_reason
-            )
-        ]
+        cause = drain_reasons.for_rollout(seen.change) if why == drain_reasons.ROLLOUT else why
+        return [DrainNode(pod.index, node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else cause)]
     return [*_note(seen, pod, node), *_press(seen, pod, node)]
 
 
