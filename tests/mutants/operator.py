@@ -7,6 +7,13 @@ REST, RENDER = "src/soperator/slurmrest/client.py", "src/soperator/render"
 
 CONTROL = [
     Mutant(
+        f"{C}/healthcheck/reconciler.py",
+        "if broken := violation(folded, settings, context.targets, plan.actions):",
+        "if broken := '':",
+        "the nodes on which a wrong rule of deep checks would run two jobs",
+        ("tests/world/test_healthcheck.py",),
+    ),
+    Mutant(
         f"{C}/nodeset/reconciler.py",
         "        await worker_labels.restore(self.operator, obj)\n",
         "",

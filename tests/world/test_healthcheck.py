@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from soperator.kube import kinds
-from soperator.policy.healthcheck.types import RedrainNode
+from soperator.policy.healthcheck import single_node
+from soperator.policy.healthcheck.types import CheckPlan, RedrainNode, Submit
 from soperator.reconcile.healthcheck.reconciler import HealthCheckControl
 from soperator.slurmrest.client import SlurmRest
 from tests.world.deep import BAD, CHECK, CLUSTER, WORKERS, begin, case, failing, jobs, of, run_on
@@ -331,3 +332,18 @@ async def test_a_node_that_an_administrator_sets_down_is_not_drained_after_a_tes
     ground = SimpleNamespace(client=SlurmRest("http://rest", b"key", slurm))
     said = await HealthCheckControl(None)._act(ground, [RedrainNode("worker-1", "soperator: check disk: it is slow")])
     assert (said, slurm.nodes["worker-1"]["state"], slurm.nodes["worker-1"]["reason"]) == ("", ["DOWN"], "bad disk")
+
+
+async def test_a_decision_that_breaks_a_rule_of_deep_checks_does_nothing_and_is_reported(town, monkeypatch):
+    """Rules with a defect submit two jobs to one node: none is submitted, Ready names the node, and correct rules continue."""
+    right = single_node.decide
+    wrong = lambda *_: CheckPlan((Submit("worker-0"), Submit("worker-0")))  # noqa: E731
+    monkeypatch.setattr(single_node, "decide", wrong)
+    await begin(town)
+    ready = lambda: {each["type"]: each for each in of(town).get("conditions", ())}.get("Ready", {})  # noqa: E731
+    await until(lambda: ready().get("reason") == "InvariantBroken", 30.0)
+    assert "node worker-0 would run two jobs of the check; report this as a defect" in ready()["message"]
+    await asyncio.sleep(6.0)
+    assert town.slurm.jobs == {}
+    monkeypatch.setattr(single_node, "decide", right)
+    await until(lambda: len(jobs(town, "PENDING")) == 2, 30.0)

@@ -61,6 +61,10 @@ CONDITIONS = (
         "Waiting": ("its cluster is not ready", _ASK),
         "NoAnswer": ("slurmctld or slurmdbd does not answer", "check the condition AccountingReady of the cluster"),
         "SlurmRefused": ("Slurm refused a job of the check", _FIX),
+        "InvariantBroken": (
+            "a decision would have broken a rule of deep checks; nothing was done in Slurm",
+            "report the message as a defect; suspend the check meanwhile",
+        ),
         "Refused": ("sacctmgr refused a value", _FIX),
         "Taken": ("an older object defines this account or QOS", "delete one of the two, or rename one"),
         "InvalidSpec": (_SPEC, _FIX),

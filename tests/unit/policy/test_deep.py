@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from soperator.checks.evaluate import Verdict
 from soperator.policy.healthcheck import single_node
 from soperator.policy.healthcheck import status_codec as status_codec
+from soperator.policy.healthcheck.invariants import violation
 from soperator.policy.healthcheck.single_node import PATIENCE
 from soperator.policy.healthcheck.types import (
     Cancel,
@@ -110,6 +111,7 @@ class Operator:
         waits = frozenset(run.job for run in history.runs if slurm.jobs[run.job][1] == "waits")
         after, closes = single_node.fold(history, WISH, over, slurm.nodes)
         plan = single_node.decide(after, WISH, self.targets(), slurm.now, waits)
+        assert violation(after, WISH, self.targets(), plan.actions) == ""
         begun = []
         for number, act in enumerate([*closes, *plan.actions]):
             if number >= dies:

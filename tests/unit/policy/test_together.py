@@ -10,6 +10,7 @@ from soperator.checks.deep_check import shipped_deep
 from soperator.checks.evaluate import Verdict
 from soperator.policy.healthcheck import multi_node, single_node
 from soperator.policy.healthcheck import status_codec as status_codec
+from soperator.policy.healthcheck.invariants import violation
 from soperator.policy.healthcheck.pairwise_search import pair
 from soperator.policy.healthcheck.types import (
     Cancel,
@@ -110,6 +111,7 @@ class Lan:
         history, closes = multi_node.fold(history, self.wish, over, self.nodes)
         history = multi_node.advance(history, self.wish, self.targets(), self.now)
         plan = multi_node.decide(history, self.wish, self.targets(), self.now, waits)
+        assert violation(history, self.wish, self.targets(), plan.actions) == ""
         begun = []
         for number, act in enumerate([*closes, *plan.actions]):
             if number >= dies:

@@ -14,6 +14,7 @@ from soperator.kube.views import Custom
 from soperator.policy import drain_reasons
 from soperator.policy.healthcheck import multi_node, single_node
 from soperator.policy.healthcheck import status_codec as status_codec
+from soperator.policy.healthcheck.invariants import violation
 from soperator.policy.healthcheck.job_result import outcome
 from soperator.policy.healthcheck.types import (
     Action,
@@ -113,10 +114,12 @@ class HealthCheckControl:
         2. The last written history is read. Where it may lack a job (`learned`), the jobs of this check are found by their name.
         3. Nodes and jobs are queried after that, so that decisions use answers that are newer than the history.
         4. Results are added to the history before the decision: a node that was opened for a test is drained again first (`closes`).
-        5. From the first action on, the history may lag behind Slurm: `learned` is cleared before it, and set again only after that is written.
-        6. Jobs are ended and nodes resumed or drained before new jobs are submitted, so that no limit is exceeded in between. The node of a retest is
+        5. The invariants of `policy/healthcheck/invariants` are asserted before the first action. A decision that breaks one has no effect in Slurm
+           (a node that was opened for a test is still drained), the history stays as it was written last, and the condition names the invariant.
+        6. From the first action on, the history may lag behind Slurm: `learned` is cleared before it, and set again only after that is written.
+        7. Jobs are ended and nodes resumed or drained before new jobs are submitted, so that no limit is exceeded in between. The node of a retest is
            still drained when its job is submitted; a later pass resumes it, when Slurm shows the job as pending.
-        7. The history is written next, and the status last. Events may be sent twice, and no decision depends on them.
+        8. The history is written next, and the status last. Events may be sent twice, and no decision depends on them.
         """
         await finalizers.add_finalizer(self.operator, kinds.HEALTHCHECK, obj)
         settings, now, uid = context.settings, self.operator.wall(), obj.metadata.uid
@@ -136,6 +139,9 @@ class HealthCheckControl:
             folded, closes = policy.fold(history, settings, ended, nodes)
             folded = multi_node.advance(folded, settings, context.targets, now)
             plan = policy.decide(folded, settings, context.targets, now, waits)
+            if broken := violation(folded, settings, context.targets, plan.actions):
+                await self._act(context, closes)  # a bad node does not stay in service
+                return await self._fail_closed(obj, broken)
             self.operator.memory(_LEARNED).pop(uid, None)
             failed = await self._act(
                 context, [*closes, *(each for each in plan.actions if not isinstance(each, Submit))]
@@ -158,6 +164,17 @@ class HealthCheckControl:
         return PassOutcome(
             plan.message or "nothing is due", min((each for each in moments if each is not None), default=None)
         )
+
+    async def _fail_closed(self, obj: Custom, broken: str) -> PassOutcome:
+        """Report a decision that breaks an invariant, and do nothing else. The next pass decides from a new observation."""
+        message = (
+            f"a decision would break a rule of deep checks, so nothing was done: {broken}; report this as a defect"
+        )
+        self.operator.recorder.emit(
+            Regarding(kinds.HEALTHCHECK, obj.metadata), EventNote("Warning", "InvariantBroken", message, "Check")
+        )
+        await self._write_why(obj, ReportedCondition("Ready", "False", "InvariantBroken", message), message)
+        return PassOutcome(message, _LATER)
 
     async def _fetch_jobs(self, context: CheckContext, history: CheckHistory) -> tuple[list[RunResult], frozenset[int]]:
         """Return the runs that have ended, and the jobs that are pending. A job is queried when the state of its node suggests that it has ended."""
