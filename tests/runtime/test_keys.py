@@ -7,6 +7,7 @@ from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api
 from soperator.kube.kinds import SECRET
 from soperator.kube.objects import Secret
+from soperator.reconcile.cache.informers import make_stores
 from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import key_files
 from soperator.render.parts import labels
@@ -20,7 +21,7 @@ NAME = "demo-auth-key"
 async def test_an_edited_secret_is_as_it_was_when_it_is_put_back(plane: ControlPlane, namespace: str) -> None:
     """Other bytes, another file, a note and labels that a person wrote are gone; a file of theirs that no daemon reads stays."""
     async with plane.api() as api:
-        operator = cast(Operator, SimpleNamespace(api=api))
+        operator = cast(Operator, SimpleNamespace(api=api, stores=make_stores()))
         cluster = Cluster(namespace, "demo", "00000000-0000-0000-0000-000000000001", SlurmClusterSpec())
         right = Held({"slurm.key": b"right"})
         await key_files.write(operator, cluster, NAME, right, None, None)

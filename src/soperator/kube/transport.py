@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from soperator.http11 import Http11
 from soperator.kube.errors import ApiError, TooBusy, Unreachable, error_of
 from soperator.kube.kinds import Kind
 
@@ -115,10 +116,9 @@ def connect(user_agent: str, transport: httpx2.AsyncBaseTransport | None = None)
 
     config = configuration()
     is_remote = config.fname is not None and urlsplit(config.cluster.server).hostname not in LOOPBACK
-    params = ConnectionParams(trust_env=is_remote, transport=transport)  # type: ignore[arg-type]
-    client = httpx2.AsyncClient(
-        **params.httpx_params(config),
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=16, keepalive_expiry=60.0),
-        headers={"User-Agent": user_agent},
-    )
-    return client, config.namespace
+    params = ConnectionParams(trust_env=is_remote, transport=transport).httpx_params(config)  # type: ignore[arg-type]
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=16, keepalive_expiry=60.0)
+    if transport is None and not is_remote:
+        others = httpx2.AsyncHTTPTransport(verify=params["verify"], trust_env=False, limits=limits)
+        params |= {"transport": Http11(params["verify"], others)}
+    return httpx2.AsyncClient(**params, limits=limits, headers={"User-Agent": user_agent}), config.namespace
