@@ -197,11 +197,11 @@ async def _version(api: Api, made: ArchiveContent) -> None:
 
 async def _answer(source: ArchiveSource, made: ArchiveContent, name: str, command: str) -> None:
     from soperator.cli.support.find_cluster import as_cluster
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
 
     program, *words = command.split()
     script = f'timeout 15 /opt/soperator/bin/{program} "$@" | head -c {_MOST_TEXT}'
-    inside = Inside(source.api, source.run)
+    inside = PodExec(source.api, source.run)
     made.add(f"slurm/{name}", await inside.beside_slurmctld(as_cluster(source.cluster), command, script, words))
 
 

@@ -37,12 +37,12 @@ def jobs(
 async def _jobs(name: str, namespace: str) -> "tuple[list[JobLine], int]":
     from soperator.cli.support.find_cluster import as_cluster, connected, find_cluster
     from soperator.cli.support.slurm_queries import read_jobs
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.slurmrest.client import SlurmError
 
     async with connected(namespace) as (api, where):
         try:
-            return await read_jobs(Inside(api), as_cluster(await find_cluster(api, where, name)))
+            return await read_jobs(PodExec(api), as_cluster(await find_cluster(api, where, name)))
         except SlurmError as error:
             raise CliError(f"Slurm did not answer: {error}") from None
 

@@ -176,12 +176,12 @@ async def _operator(api: "Api") -> "list[Target]":
 async def _nodes_of(api: "Api", cluster: "Custom", job: str, run: "Run | None") -> list[str]:
     from soperator.cli.support.find_cluster import as_cluster
     from soperator.kube.exec import exec as run_in_pod
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.slurm.hostlist import expand
     from soperator.slurmrest.client import SlurmError
 
     try:
-        text = await Inside(api, run or run_in_pod).beside_slurmctld(
+        text = await PodExec(api, run or run_in_pod).beside_slurmctld(
             as_cluster(cluster), f"scontrol show job {job}", _JOB_NODES, (job,)
         )
     except SlurmError as error:

@@ -50,11 +50,11 @@ def top(
 async def _read(name: str, namespace: str) -> "tuple[list[NodeLine], list[JobLine], int]":
     from soperator.cli.support.find_cluster import as_cluster, connected, find_cluster
     from soperator.cli.support.slurm_queries import read_jobs, read_nodes
-    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.io.slurm_exec import PodExec
     from soperator.slurmrest.client import SlurmError
 
     async with connected(namespace) as (api, where):
-        cluster, inside = as_cluster(await find_cluster(api, where, name)), Inside(api)
+        cluster, inside = as_cluster(await find_cluster(api, where, name)), PodExec(api)
         try:
             nodes, (found, count) = await asyncio.gather(read_nodes(inside, cluster), read_jobs(inside, cluster))
         except SlurmError as error:

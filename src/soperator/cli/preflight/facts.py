@@ -96,11 +96,14 @@ async def read_facts(api: Api, namespace: str) -> KubernetesFacts:
                 refused[what] = str(error)
             return None
 
-    version, machines, classes, claims, labels, definitions, operators, pods = await asyncio.gather(
+    # Two groups: the types of more than six results are not known one by one.
+    version, machines, classes, claims = await asyncio.gather(
         read("version", _version(api)),
         read("machines", api.list(kinds.NODE, Machine)),
         read("classes", api.list(STORAGECLASS, StorageClassView)),
         read("claims", api.list(kinds.PVC, PersistentVolumeClaim, namespace)),
+    )
+    labels, definitions, operators, pods = await asyncio.gather(
         read("namespace", api.get(kinds.NAMESPACE, Meta, None, namespace)),
         read("definitions", api.list(kinds.CRD, Meta)),
         read("operators", api.list(kinds.DEPLOYMENT, Deployment, None, _OPERATOR)),

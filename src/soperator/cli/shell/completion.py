@@ -27,7 +27,7 @@ def completion(shell: Annotated[ShellName, typer.Argument(metavar="bash|zsh|fish
 
     For example: source <(soperator completion bash), or soperator completion fish > ~/.config/fish/completions/soperator.fish
     """
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     typer.echo(get_completion_script(prog_name="soperator", complete_var=VARIABLE, shell=shell.value))
 
@@ -35,7 +35,7 @@ def completion(shell: Annotated[ShellName, typer.Argument(metavar="bash|zsh|fish
 def prepare() -> None:
     """Make typer answer the shell, if a shell has called this program for a completion."""
     if VARIABLE in os.environ:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
 
