@@ -61,6 +61,7 @@ HISTORY = frozenset(
     {
         "docs/reports/attack-jail-2.md",
         "docs/reports/attack-jail-3.md",
+        "docs/reports/attack-jail-4.md",
         "docs/reports/attack-jail.md",
         "docs/reports/attack-loops-2.md",
         "docs/reports/attack-loops-3.md",

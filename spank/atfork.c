@@ -56,12 +56,13 @@ static void after_in_parent(void)
 static void after_in_child(void)
 {
 	struct report report = { "" };
+	struct holder_folder folder;
 	struct caps_saved caps;
 
 	if (!fork_state.follows)
 		return;
-	if (!fork_state.aimed || caps_raise(&caps, &report) < 0 || holder_join_mounts(target, &report) < 0 ||
-	    caps_bound(&report) < 0 || caps_restore(&caps, &report) < 0) {
+	if (!fork_state.aimed || caps_raise(&caps, &report) < 0 || holder_join_mounts(target, &folder, &report) < 0 ||
+	    caps_bound(&report) < 0 || caps_restore(&caps, &report) < 0 || holder_go_back(&folder, &report) < 0) {
 		if (report.text[0] != '\0')
 			say_sentence(report.text);
 		_exit(127);

@@ -14,6 +14,10 @@
 
 #include "target.h"
 
+#define DEVPTS "newinstance,ptmxmode=0666,mode=0620,gid=5"
+/* Of a job: all pods of the Node share kernel.pty.max, and a program with a fault would take them all. All users of a login node share one /dev. */
+#define TERMINALS "256"
+
 static const char *const basic_nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
 
 /* Neither devices of a job nor of a pod: the machine itself, terminals, or folders that dev_fill makes anew. */
@@ -85,6 +89,21 @@ static int make_point(int dev_fd, const char *name, bool is_folder, struct repor
 	return fd;
 }
 
+/* A device is the pod's, and its mode too: root of the jail writes to the device, and not to its mode or owner, which others have as well. */
+static int close_node(int dev_fd, const char *name, bool is_folder, struct report *report)
+{
+	const struct plan_mount closed = { .target = "/dev", .read_only = true, .no_suid = true };
+	int fd = openat(dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* anew: now it is the mount */
+	int result;
+
+	if (fd < 0)
+		return report_fail(report, "jail: cannot open /dev/%s: %m", name);
+	result = target_restrict(fd, &closed, is_folder, report);
+	if (close(fd) < 0)
+		return report_fail(report, "jail: cannot close /dev/%s: %m", name);
+	return result;
+}
+
 static int bind_node(int dev_fd, const char *name, bool is_folder, struct report *report)
 {
 	char source[300], target[32];
@@ -100,24 +119,7 @@ static int bind_node(int dev_fd, const char *name, bool is_folder, struct report
 		result = report_fail(report, "jail: cannot bind %s into the private /dev: %m", source);
 	if (close(fd) < 0)
 		return report_fail(report, "jail: cannot close /dev/%s: %m", name);
-	return result;
-}
-
-static int bind_folder(int dev_fd, const char *name, struct report *report)
-{
-	const struct plan_mount read_only = { .target = "/dev", .read_only = true, .no_suid = true };
-	int result = bind_node(dev_fd, name, true, report);
-	int fd;
-
-	if (result < 0)
-		return -1;
-	fd = openat(dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return report_fail(report, "jail: cannot open /dev/%s: %m", name);
-	result = target_restrict(fd, &read_only, true, report); /* devices in it can still be written to */
-	if (close(fd) < 0)
-		return report_fail(report, "jail: cannot close /dev/%s: %m", name);
-	return result;
+	return result < 0 ? result : close_node(dev_fd, name, is_folder, report);
 }
 
 static int mount_in(int dev_fd, const char *name, const char *type, const char *options, struct report *report)
@@ -177,7 +179,7 @@ static int bind_given(int dev_fd, const struct plan *plan, const char *name, str
 	if (S_ISCHR(status.st_mode))
 		return dev_is_gpu(plan, name) ? 0 : bind_node(dev_fd, name, false, report);
 	if (S_ISDIR(status.st_mode))
-		return holds_gpus(plan, name) ? bind_others(dev_fd, plan, name, report) : bind_folder(dev_fd, name, report);
+		return holds_gpus(plan, name) ? bind_others(dev_fd, plan, name, report) : bind_node(dev_fd, name, true, report);
 	return 0;
 }
 
@@ -202,6 +204,7 @@ static int bind_all_given(int dev_fd, const struct plan *plan, struct report *re
 
 int dev_fill(int dev_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report)
 {
+	const char *pts = plan->job == 0 ? DEVPTS : DEVPTS ",max=" TERMINALS;
 	char shm[64];
 
 	if (snprintf(shm, sizeof(shm), "mode=1777%s%s", entry->size ? ",size=" : "", entry->size ? entry->size : "") >=
@@ -213,7 +216,7 @@ int dev_fill(int dev_fd, const struct plan *plan, const struct plan_mount *entry
 	for (size_t i = 0; i < COUNT(links); i++)
 		if (symlinkat(links[i].mount_points_to, dev_fd, links[i].name) < 0)
 			return report_fail(report, "jail: cannot link /dev/%s: %m", links[i].name);
-	if (mount_in(dev_fd, "pts", "devpts", "newinstance,ptmxmode=0666,mode=0620,gid=5", report) < 0 ||
+	if (mount_in(dev_fd, "pts", "devpts", pts, report) < 0 ||
 	    mount_in(dev_fd, "shm", "tmpfs", shm, report) < 0)
 		return -1;
 	return entry->minimal ? 0 : bind_all_given(dev_fd, plan, report);

@@ -45,6 +45,7 @@ static bool is_in(const char *list, long number)
 
 static int take(const char *path, struct gpus *gpus, struct report *report)
 {
+	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID };
 	struct stat status;
 
 	if (lstat(path, &status) < 0 || !S_ISCHR(status.st_mode))
@@ -54,6 +55,11 @@ static int take(const char *path, struct gpus *gpus, struct report *report)
 	gpus->devices[gpus->count].tree = (int)syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (gpus->devices[gpus->count].tree < 0)
 		return report_fail(report, "jail: cannot clone the device %s: %m", path);
+	if (mount_setattr(gpus->devices[gpus->count].tree, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0) { /* its mode is the pod's (dev.c) */
+		report_fail(report, "jail: cannot make the mode of the device %s read-only: %m", path);
+		(void)close(gpus->devices[gpus->count].tree); /* nothing was written to it */
+		return -1;
+	}
 	if (snprintf(gpus->devices[gpus->count++].name, sizeof(gpus->devices[0].name), "%s", path + strlen("/dev/")) >=
 	    (int)sizeof(gpus->devices[0].name))
 		return report_fail(report, "jail: device name %s is too long", path);

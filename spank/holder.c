@@ -115,22 +115,33 @@ int holder_enter_opening(const struct holder *holder, struct report *report)
 	return enter_mounts(holder, holder->opening, report);
 }
 
+static void note_folder(struct holder_folder *folder)
+{
+	if (getcwd(folder->path, sizeof(folder->path)) == NULL)
+		folder->path[0] = '\0';
+}
+
+int holder_go_back(const struct holder_folder *folder, struct report *report)
+{
+	if (folder->path[0] != '\0' && chdir(folder->path) < 0 && errno != EACCES && errno != ENOENT)
+		return report_fail(report, "jail: cannot go back to %s: %m", folder->path);
+	return 0;
+}
+
 int holder_leave_opening(const struct holder *holder, struct report *report)
 {
-	char folder[PATH_MAX];
-	bool has_folder = getcwd(folder, sizeof(folder)) != NULL;
+	struct holder_folder folder;
 	struct caps_saved caps;
 	int result;
 
+	note_folder(&folder);
 	/* Slurm calls the hook with the effective user id of the user; the capabilities are then only permitted. */
 	if (caps_raise(&caps, report) < 0)
 		return -1;
 	result = enter_mounts(holder, holder->outer, report);
 	if (geteuid() != 0 && caps_restore(&caps, report) < 0)
 		return -1;
-	if (result == 0 && has_folder && chdir(folder) < 0 && errno != EACCES && errno != ENOENT)
-		return report_fail(report, "jail: cannot go back to %s: %m", folder);
-	return result;
+	return result < 0 ? result : holder_go_back(&folder, report);
 }
 
 int holder_enter_inner(const struct holder *holder, struct report *report)
@@ -152,14 +163,10 @@ int holder_aim_back(const struct holder *holder, struct report *report)
 	return 0;
 }
 
-int holder_join_mounts(const struct holder *holder, struct report *report)
+int holder_join_mounts(const struct holder *holder, struct holder_folder *folder, struct report *report)
 {
-	char folder[PATH_MAX];
-	bool has_folder = getcwd(folder, sizeof(folder)) != NULL;
-
+	note_folder(folder);
 	if (setns(holder->pidfd, CLONE_NEWNS | CLONE_NEWIPC) < 0)
 		return report_fail(report, "jail: cannot join the mounts of the holder (pid %d): %m", holder->id.pid);
-	if (has_folder && chdir(folder) < 0 && errno != EACCES && errno != ENOENT)
-		return report_fail(report, "jail: cannot go back to %s: %m", folder);
 	return 0;
 }

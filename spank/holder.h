@@ -23,6 +23,7 @@
 #ifndef JAIL_HOLDER_H
 #define JAIL_HOLDER_H
 
+#include <linux/limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -86,8 +87,19 @@ int holder_enter_inner(const struct holder *holder, struct report *report);
 int holder_aim_children(const struct holder *holder, struct report *report);
 int holder_aim_back(const struct holder *holder, struct report *report);
 
-/* Moves the calling process, which has one thread, into the inner mount and ipc namespaces and keeps its working folder. */
-int holder_join_mounts(const struct holder *holder, struct report *report);
+/* The name of a working folder; empty where it has none. */
+struct holder_folder {
+	char path[PATH_MAX];
+};
+
+/* Moves the calling process, which has one thread, into the inner mount and ipc namespaces. Its working folder is `/` then; `folder` is what it was. */
+int holder_join_mounts(const struct holder *holder, struct holder_folder *folder, struct report *report);
+
+/*
+ * Goes to the folder of that name, or stays where there is none, or none for the caller. A user may put a link there meanwhile, so whoever acts
+ * for a user calls this with the user's rights: with slurmstepd's it would be a way into the folders of others.
+ */
+int holder_go_back(const struct holder_folder *folder, struct report *report);
 
 /* Opens the /proc of the holder's pid namespace; -1 where the plan has none. */
 int holder_open_proc(const struct holder *holder);

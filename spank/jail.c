@@ -39,6 +39,8 @@
 
 enum { EXIT_USAGE = 64, EXIT_STEP = 71 };
 
+#define SCRATCH_BYTES "67108864"
+
 struct arguments {
 	const char *verb, *plan;
 	long pid, job, user; /* user: -1 where none was named */
@@ -107,6 +109,19 @@ static int execute(const struct arguments *arguments, struct report *report)
 	return init_execute(arguments->command, report);
 }
 
+/* A scratch line is the folder of all jobs. Without a job it becomes an empty one, in memory: whoever runs here has nothing to do with theirs. */
+static void empty_scratch(struct plan *plan)
+{
+	for (struct plan_mount *each = plan->mounts; each < plan->mounts + plan->count; each++) {
+		if (each->kind != PLAN_SCRATCH)
+			continue;
+		each->kind = PLAN_TMPFS;
+		each->source = "";
+		each->size = SCRATCH_BYTES;
+		each->mode = each->mode != NULL ? each->mode : "1777";
+	}
+}
+
 /* Forks once more: the child executes the command, this process is its init. */
 static int run_below(const struct arguments *arguments, struct report *report)
 {
@@ -170,6 +185,7 @@ static int verb_run(const struct arguments *arguments)
 		return -1;
 	if (plan_read(arguments->plan, &plan, &report) < 0)
 		return complain(&report);
+	empty_scratch(&plan);
 	code = run_in_jail(arguments, &plan, &report);
 	plan_free(&plan);
 	return code < 0 ? complain(&report) : code;

@@ -87,13 +87,14 @@ int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step)
 {
 	const struct jobs_wish wish = { .id = step->job_id, .uid = uid, .plan = PLAN_DEFAULT_PATH, .ipc = true, .seconds = JOBS_SECONDS, .ask = running_job };
 	struct holder holder = HOLDER_NONE;
+	struct holder_folder folder;
 	struct report report = { "" };
 	bool made = false;
 
 	if (step->job_id == 0 || is_step || spank_context() == S_CTX_REMOTE)
 		return SLURM_SUCCESS;
-	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &report) == 0 &&
-	    regular_only(&report) == 0 && caps_limit(&report) == 0) {
+	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &folder, &report) == 0 &&
+	    holder_go_back(&folder, &report) == 0 && regular_only(&report) == 0 && caps_limit(&report) == 0) {
 		holder_close(&holder);
 		opening_timer_start(OPENING_FILE_SECONDS); /* of this process, which ends when it has opened the file */
 		return SLURM_SUCCESS;

@@ -182,13 +182,14 @@ int jobs_find(uid_t uid, struct jobs_job *job, struct report *report)
 
 int jobs_join(const struct jobs_job *job, struct report *report)
 {
+	struct holder_folder folder;
 	struct holder holder;
 	int result = -1;
 
 	if (holder_open(&job->holder, &holder, report) < 0)
 		return -1;
-	if (holder_aim_children(&holder, report) == 0)
-		result = holder_join_mounts(&holder, report);
+	if (holder_aim_children(&holder, report) == 0 && holder_join_mounts(&holder, &folder, report) == 0)
+		result = holder_go_back(&folder, report);
 	holder_close(&holder);
 	return result;
 }

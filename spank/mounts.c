@@ -37,7 +37,7 @@ static int make_bind(const char *target, const struct plan *plan, const struct p
 
 	if (bind_source(plan, entry, source, report) < 0)
 		return -1;
-	if (entry->kind == PLAN_SCRATCH && plan->job != 0 && scratch_make(plan->job, entry, report) < 0)
+	if (entry->kind == PLAN_SCRATCH && scratch_make(plan->job, entry, report) < 0)
 		return -1;
 	if (stat(source, &status) < 0) {
 		if (errno == ENOENT && entry->optional)

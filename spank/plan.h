@@ -45,7 +45,7 @@ struct plan {
 	const char *path;	/* as the caller named it; the caller keeps it alive */
 	char *text;		/* what the mounts' strings point into */
 	const char *spool;	/* SlurmdSpoolDir, kept alive by the caller; NULL: where it is by default (spool.h) */
-	uint32_t job;		/* whose scratch folders these are; 0: nobody's, as in a login session */
+	uint32_t job;		/* whose scratch folders these are; 0: nobody's, as in a login session, whose plan has none */
 	int count;
 	struct plan_mount mounts[PLAN_LINES_MAX];
 };

@@ -55,9 +55,9 @@ int scratch_path(char *path, uint32_t job, const struct plan_mount *entry, struc
 	char folder[PATH_MAX];
 	int length;
 
-	if (job != 0 && scratch_own(folder, entry, report) < 0)
+	if (scratch_own(folder, entry, report) < 0)
 		return -1;
-	length = job == 0 ? snprintf(path, PATH_MAX, "%s", entry->source) : snprintf(path, PATH_MAX, "%s/" PREFIX "%u", folder, job);
+	length = snprintf(path, PATH_MAX, "%s/" PREFIX "%u", folder, job);
 	if (length < 0 || length >= PATH_MAX)
 		return report_fail(report, "jail: path %.200s is too long (plan line %d)", entry->source, entry->line);
 	return 0;

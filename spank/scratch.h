@@ -3,7 +3,7 @@
  *
  * A line `scratch FOLDER TARGET` of the plan gives each job FOLDER/job-ID at TARGET: made with the job's namespaces,
  * shared by its steps, removed with all that is in it when the job has ended. FOLDER is root's alone, so that who is
- * outside a jail on the node does not see a job's files either. Without a job (`jail run`) it is FOLDER itself.
+ * outside a jail on the node does not see a job's files either. Without a job (`jail run`) it is an empty folder in memory.
  *
  * Nodes may share a FOLDER: a file system of the network, or a disk below two pods. Numbers of jobs tell nothing then: a job of two
  * nodes has one number, and two clusters have equal ones. So the option `owner=WORD` puts the jobs' folders into
@@ -23,7 +23,7 @@
 #include "plan.h"
 #include "report.h"
 
-/* Where the folder of a job is (`path` holds PATH_MAX bytes); FOLDER itself where `job` is 0. */
+/* Where the folder of a job is (`path` holds PATH_MAX bytes). */
 int scratch_path(char *path, uint32_t job, const struct plan_mount *entry, struct report *report);
 
 /* Where the folders of this node's jobs are: FOLDER, or the owner's folder in it. `path` holds PATH_MAX bytes. */

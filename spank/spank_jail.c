@@ -247,6 +247,16 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	return DONE;
 }
 
+/* mpi/pmix makes a folder as root where this variable of the user's says, and gives it to the user: that could be anywhere. Otherwise it is in /tmp. */
+static int keep_pmix_in_tmp(spank_t spank, struct report *report)
+{
+	spank_err_t done = spank_unsetenv(spank, "SLURM_PMIX_TMPDIR");
+
+	if (done == ESPANK_SUCCESS || done == ESPANK_ENV_NOEXIST)
+		return 0;
+	return report_fail(report, "jail: Slurm does not take SLURM_PMIX_TMPDIR out of the environment of the step");
+}
+
 int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 {
 	if (spank_context() != S_CTX_REMOTE)
@@ -254,7 +264,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	if (options_read(ac, av, &options, &trouble) == 0) {
 		if (step_of(spank) == EXTERN_STEP)
 			make_early(spank);
-		else if (libraries_bind(&trouble) == 0)
+		else if (libraries_bind(&trouble) == 0 && keep_pmix_in_tmp(spank, &trouble) == 0)
 			is_inside = make_step_ready(spank, &trouble);
 	}
 	if (trouble.text[0] == '\0' || step_of(spank) == EXTERN_STEP)
@@ -282,13 +292,22 @@ static void set_paths(spank_t spank)
 	}
 }
 
+/* From where files were opened to where tasks are counted; a step that would write into the spool gets no task. */
+static void leave_opening(void)
+{
+	unsigned long long spool = spool_mount(options.spool);
+
+	if (holder_leave_opening(&holder, &trouble) < 0 || spool_check_files(spool, &trouble) < 0)
+		(void)atfork_refuse(&trouble);
+}
+
 /* The first hook behind the opening of the job's files. A sentence reaches the user from here on. */
 int slurm_spank_user_init(spank_t spank, int ac, char **av)
 {
 	(void)ac, (void)av;
 	opening_timer_stop();
-	if (is_opening && holder_leave_opening(&holder, &trouble) < 0)
-		(void)atfork_refuse(&trouble);
+	if (is_opening)
+		leave_opening();
 	is_opening = false;
 	if (trouble.text[0] != '\0')
 		say(trouble.text);

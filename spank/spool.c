@@ -93,6 +93,46 @@ int spool_close(const struct plan *plan, struct report *report)
 	return result;
 }
 
+static unsigned long long mount_of(int at, const char *path)
+{
+	struct statx status;
+
+	if (statx(at, path, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID, &status) < 0 || (status.stx_mask & STATX_MNT_ID) == 0)
+		return 0;
+	return status.stx_mnt_id;
+}
+
+unsigned long long spool_mount(const char *spool)
+{
+	return mount_of(AT_FDCWD, spool);
+}
+
+/* Sockets and pipes have mounts of their own, so that what is found is a file. */
+static bool is_open_to_write(int fd, unsigned long long mount)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY && mount_of(fd, "") == mount;
+}
+
+int spool_check_files(unsigned long long mount, struct report *report)
+{
+	char path[64];
+	DIR *folder;
+
+	if (mount == 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", getpid()); /* always fits; not by /proc/self, which is a link */
+	folder = opendir(path);
+	if (folder == NULL)
+		return report_fail(report, "jail: cannot list what slurmstepd has open: %m");
+	for (struct dirent *entry; report->text[0] == '\0' && (entry = readdir(folder)) != NULL;)
+		if (entry->d_name[0] != '.' && is_open_to_write((int)strtol(entry->d_name, NULL, 10), mount))
+			report_fail(report, "jail: --output or --error leads into slurmd's spool, where only Slurm may write");
+	(void)closedir(folder); /* nothing was written to it */
+	return report->text[0] == '\0' ? 0 : -1;
+}
+
 int spool_clear(const char *spool, uint32_t job, struct report *report)
 {
 	DIR *folder = opendir(spool);

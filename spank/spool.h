@@ -11,6 +11,9 @@
  * (rename(2), EBUSY). And a user filled the spool through the file of a batch script, which is the user's. So the whole spool is read-only for what
  * runs for a user, and slurmstepd has it in its own mounts. The programs of a step with PMIx only connect to its socket.
  *
+ * slurmstepd itself writes for a user too, into what --output and --error name, which may be that script or a folder of PMIx. The mounts in which it
+ * opens them cannot be read-only, for PMIx makes its folder in the same phase. So what it has open is looked at behind it, before there is a task.
+ *
  * slurmstepd gives up on a folder of PMIx that a user has made too deep for it, and forgets it where the step's start fails.
  */
 #ifndef JAIL_SPOOL_H
@@ -25,6 +28,15 @@
 
 /* Makes the plan's spool, if it has one, read-only in the mount namespace of the caller. */
 int spool_close(const struct plan *plan, struct report *report);
+
+/* The number of the mount that the spool is here, for spool_check_files; 0 where there is none. */
+unsigned long long spool_mount(const char *spool);
+
+/*
+ * -1 with a sentence where the calling process has a file of that mount open to write to. Needs the /proc of its pid namespace, and the mount that the
+ * files were opened by need not be there any more.
+ */
+int spool_check_files(unsigned long long mount, struct report *report);
 
 /* Removes what is left of a job that has ended. A socket on which somebody listens stays. A spool that is not there has nothing. */
 int spool_clear(const char *spool, uint32_t job, struct report *report);

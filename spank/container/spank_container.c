@@ -446,7 +446,8 @@ int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 	if (!is_wanted || tasks_left == 0 || --tasks_left > 0)
 		return DONE;
 	here = spank;
-	if (wait_for_container(request.save != NULL ? SAVE_S : CLEAR_UP_S, &report) < 0 && request.save == NULL) /* of a save the task itself has said it */
+	/* The first task has waited for a save, and said what came of it; where it was killed nothing is saved any more. */
+	if (wait_for_container(CLEAR_UP_S, &report) < 0 && request.save == NULL)
 		slurm_error("%s", report.text);
 	return DONE;
 }

@@ -1,7 +1,7 @@
 /*
  * A stand-in for slurmstepd: loads the plugin and calls its hooks in the order and under the identities of Slurm 24.11
  * (src/slurmd/slurmstepd/mgr.c). `stepd PLUGIN CONTEXT STEP UID PLAN COMMAND...`; each COMMAND is a task for /bin/sh.
- * STEPD_JOB is the job's number (7), STEPD_ARGUMENTS are further words of the plugin's line in plugstack.conf. In the contexts
+ * STEPD_JOB is the job's number (7), STEPD_FOLDER the working folder while tasks are forked, STEPD_ARGUMENTS are further words of the plugin's line in plugstack.conf. In the contexts
  * `slurmd` and `epilog` it is one of those processes instead, and only calls the hook that they call.
  *
  * As there, threads run before the first hook and are started after it; the effective user id is the user's while tasks
@@ -51,6 +51,14 @@ spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int lengt
 	if (found == NULL)
 		return ESPANK_ENV_NOEXIST;
 	return snprintf(value, (size_t)length, "%s", found) < length ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+spank_err_t spank_unsetenv(spank_t spank, const char *name)
+{
+	(void)spank;
+	if (getenv(name) == NULL)
+		return ESPANK_ENV_NOEXIST;
+	return unsetenv(name) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
 spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
@@ -187,6 +195,11 @@ static void run_tasks(char **commands, int count)
 	drop();
 	if (hook("slurm_spank_user_init") < 0)
 		exit(96);
+	if (getenv("STEPD_FOLDER") != NULL) { /* what was the user's to enter when slurmstepd went there, and is not any more */
+		reclaim();
+		demand(chdir(getenv("STEPD_FOLDER")) == 0, "chdir");
+		drop();
+	}
 	for (int i = 0; i < count; i++)
 		pids[i] = fork_task(commands[i]);
 	reclaim();

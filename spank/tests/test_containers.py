@@ -217,6 +217,21 @@ def test_a_saved_step_ends_as_its_program_ends(slurm: Slurm) -> None:
     assert srun(slurm, "--container-image=./ends.sqsh", "cat /etc/word").stdout == "second\n"
 
 
+#: Stops who saves the container, and kills the task, as an attacker or `scancel` does.
+SILENT = """for each in /proc/[0-9]*; do [ "$(cat $each/comm)" != container-keep ] || kill -STOP ${each#/proc/}; done; kill -9 $PPID"""
+
+
+def test_a_save_whose_task_was_killed_holds_no_step(slurm: Slurm) -> None:
+    """The task waits for the save. Where it was killed slurmstepd waits for a moment for who saves, and not for six hours."""
+    give(slurm, "/home/alice/silent", SILENT.encode())
+    began = time.monotonic()
+    options = f"--container-image={IMAGE} --container-mounts=./silent:/silent --container-save=silent.sqsh"
+    assert srun(slurm, options, "sh /silent", timeout=90).returncode == 137
+    assert 9 < time.monotonic() - began < 45
+    assert wait_idle(slurm) == "idle none"
+    assert slurm.sh(f"ls {JAIL}/home/alice | grep ^silent.sqsh$; ps -eo comm | grep container-keep").stdout == ""
+
+
 def test_a_save_by_hand_that_fails_is_an_error(slurm: Slurm) -> None:
     """`container run --container-save` ends with 1 and a sentence when the file cannot be written."""
     run = "/opt/soperator/lib/slurm/container run --container-image=./image.tar --container-mount-home --container-save=going/x.sqsh"

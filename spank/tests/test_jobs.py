@@ -213,12 +213,18 @@ def test_a_folder_that_is_not_roots_is_refused(jail: Jail, any_pod: Pod, scratch
     assert f"jail: the scratch folder {scratch} belongs to user 1000, not to root (plan line 3)\n" in done.stderr
 
 
-def test_a_login_session_has_the_folder_itself(jail: Jail, any_pod: Pod, scratch: Path) -> None:
-    """`jail run`, without a job, binds the scratch folder itself."""
-    scratch.chmod(0o1777)
-    done = jail.run(any_pod, "sh", "-c", "touch /tmp/mine")
+def test_without_a_job_the_folders_of_jobs_are_out_of_sight(jail: Jail, any_pod: Pod, scratch: Path) -> None:
+    """`jail run` has an empty folder in memory where jobs have theirs: root in it, such as what sshd asks for keys, sees no job's files."""
+    (scratch / "job-9").mkdir()
+    done = jail.run(
+        any_pod,
+        "sh",
+        "-c",
+        "ls -A /tmp; touch /tmp/mine; stat -f -c %T /tmp; stat -c %a /tmp; df -k --output=size /tmp",
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    assert (scratch / "mine").exists()
+    assert done.stdout.split() == ["tmpfs", "1777", "1K-blocks", "65536"]
+    assert [each.name for each in scratch.iterdir()] == ["job-9"]
 
 
 def test_many_jobs_leave_nothing(jail: Jail, any_pod: Pod, scratch: Path) -> None:

@@ -1,9 +1,11 @@
 """The plugin in a stand-in for slurmstepd (stepd.c), with Slurm's order of hooks, threads and identities."""
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
-from conftest import PODS, Jail, Pod
+from conftest import POD_PYTHON, PODS, Jail, Pod
 
 BATCH, EXTERN = 0xFFFFFFFB, 0xFFFFFFFC
 KEPT_MASK = "00000000a00405fb"
@@ -42,6 +44,54 @@ def test_tasks_have_bounded_capabilities(jail: Jail, pod: Pod, uid: int) -> None
     assert f"CapBnd:\t{KEPT_MASK}\n" in done.stdout
     assert f"CapEff:\t{KEPT_MASK if uid == 0 else '0' * 16}\n" in done.stdout
     assert f"\n{uid}\n" in done.stdout
+
+
+def test_the_mode_of_a_device_is_the_pods(jail: Jail, pod: Pod) -> None:
+    """Devices of a job are those of the pod and of all its jobs: root of the jail uses them, and takes them from nobody by their mode or owner."""
+    full = Path("/dev/full")
+    before = full.stat().st_mode
+    try:
+        done = step(
+            jail, pod, "chmod 600 /dev/full; chown 1000 /dev/full; echo x >/dev/null && head -c 1 /dev/full | wc -c"
+        )
+        assert full.stat().st_mode == before
+    finally:
+        full.chmod(before)
+        os.chown(full, 0, 0)
+    assert done.stderr.count("Read-only file system") == 2, done.stderr
+    assert done.stdout.splitlines()[1] == "1"
+
+
+TERMINALS = """
+import os
+count = 0
+try:
+    while count < 300:
+        os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
+        count += 1
+    print(count)
+except OSError as error:
+    print(count, error.strerror)
+"""
+
+
+def test_a_job_has_a_bounded_number_of_terminals(jail: Jail, pod: Pod) -> None:
+    """A program with a fault does not take the terminals of all pods of the Node; a login session, where all users are, has no bound of its own."""
+    (jail.root / "data/terminals.py").write_text(TERMINALS)
+    run = f"ulimit -n 4096; exec {POD_PYTHON} -I /data/terminals.py"
+    assert step(jail, pod, run).stdout.splitlines()[1] == "256 No space left on device"
+    assert jail.run(pod, "sh", "-c", run).stdout.strip() == "300"
+
+
+@pytest.mark.parametrize(("mode", "folder"), [(0o755, "/home/private/open"), (0o700, "/")])
+def test_a_task_goes_back_to_its_folder_with_the_rights_of_its_user(
+    jail: Jail, pod: Pod, mode: int, folder: str
+) -> None:
+    """slurmstepd finds the working folder again by its name, which a user can make lead elsewhere meanwhile: so not with its own rights."""
+    (jail.root / "home/private/open").mkdir(parents=True)
+    (jail.root / "home/private").chmod(mode)
+    done = step(jail, pod, "readlink /proc/self/cwd", uid=1000, STEPD_FOLDER="/home/private/open")
+    assert done.stdout.splitlines()[1] == folder, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """slurmd's spool: only Slurm writes there, and what it forgets there is cleared away."""
 
 import pytest
-from trixie import JAIL, NEEDS, NEEDS_PMIX, Slurm, settled, wait_idle
+from trixie import HAS_PMIX, JAIL, NEEDS, NEEDS_PMIX, Slurm, settled, wait_idle
 
 pytestmark = NEEDS
 
@@ -65,6 +65,46 @@ def test_a_batch_script_is_not_a_way_to_fill_the_spool(slurm: Slurm) -> None:
 STRAY = "stray() { python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' /var/spool/slurmd/$1; }; "
 
 
+#: What a user owns in the spool, for slurmstepd to write to: the script of the job by `--output` and, appended to, by `--error`; a folder of PMIx.
+OUTPUTS = """#!/bin/sh
+cd; script=$(printf /var/spool/slurmd/job%05d/slurm_script $SLURM_JOB_ID)
+ln -s $script link0
+srun -Q --overlap --output=link%t head -c 1M /dev/zero; echo output $?
+srun -Q --overlap --open-mode=append --error=link%t sh -c 'head -c 1M /dev/zero >&2'; echo error $?
+rm link0
+ls -l $script
+[ -z "$1" ] || {
+srun -Q --overlap --mpi=pmix sleep 4 & sleep 2
+srun -Q --overlap --output=$(echo /var/spool/slurmd/pmix.$SLURM_JOB_ID.*)/fill%t head -c 1M /dev/zero; echo pmix $?
+du -k /var/spool/slurmd/pmix.$SLURM_JOB_ID.*; wait
+}
+srun -Q --overlap --output=plain%t echo elsewhere; cat plain0; rm plain0
+exit # what was written behind is no script
+"""
+
+
+def test_output_is_not_a_way_to_fill_the_spool(slurm: Slurm) -> None:
+    """slurmstepd opens what a user names where the spool can be written to, and a step whose output would be a file of the spool gets no task."""
+    slurm.sh(f"cat >/srv/outputs.sh <<'END'\n{OUTPUTS}\nEND")
+    done = slurm.sh(
+        f"cd; sbatch -Q --wait -o out /srv/outputs.sh {'pmix' if HAS_PMIX else ''}", user="alice", timeout=60
+    )
+    out = slurm.sh(f"cat {JAIL}/home/alice/out; rm {JAIL}/home/alice/out /srv/outputs.sh").stdout.splitlines()
+    told = "jail: --output or --error leads into slurmd's spool, where only Slurm may write"
+    assert [line for line in out if line.startswith(("output", "error", "pmix"))] == [
+        "output 127",
+        "error 127",
+        *(["pmix 127"] if HAS_PMIX else []),
+    ], done.stderr
+    assert "elsewhere" in out
+    sizes = [int(line.split()[4]) for line in out if line.startswith("-rwx")]
+    sizes += [1024 * int(line.split()[0]) for line in out if "/pmix." in line and line[0].isdigit()]
+    assert len(sizes) == 1 + HAS_PMIX, out
+    assert max(sizes) < 8192, out
+    slurm.until(f'grep -qF "{told}" /var/log/slurm/d.log')
+    assert wait_idle(slurm) == "idle none"
+
+
 def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
     """The epilog removes the sockets, the topologies and the script of its own job, and none that another job has."""
     start = "sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'"
@@ -86,10 +126,23 @@ def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
 
 
 @NEEDS_PMIX
+def test_a_user_has_no_folder_made_for_pmix_where_only_root_may(slurm: Slurm) -> None:
+    """slurmstepd makes the folder of PMIx's clients as root: in the job's own /tmp, whatever the user names."""
+    done = slurm.sh(
+        "SLURM_PMIX_TMPDIR=/etc srun -Q -t1 --mpi=pmix sh -c 'ls -d /etc/spmix*; ls -d /tmp/spmix* | wc -l'",
+        user="alice",
+    )
+    assert done.stdout == "1\n", done.stderr
+    assert "/etc/spmix*" in done.stderr
+
+
+@NEEDS_PMIX
 def test_what_a_step_with_pmix_could_not_begin_goes_with_the_job(slurm: Slurm) -> None:
     """The folder that slurmstepd forgets where the start of a step fails would be in the way of the same step of a job that is requeued."""
     assert wait_idle(slurm) == "idle none"
-    slurm.sh("SLURM_PMIX_TMPDIR=/nowhere srun -Q -t1 --mpi=pmix true", user="alice")
+    taken = "ln -s / /tmp/spmix_appdir_1000_$SLURM_JOB_ID.0; srun -Q --mpi=pmix true; [ $? != 0 ] && echo failed >$HOME/failed"
+    slurm.sh(f"cd; sbatch -Q --wait -o /dev/null --wrap '{taken}'", user="alice")
+    assert slurm.sh(f"cat {JAIL}/home/alice/failed; rm {JAIL}/home/alice/failed").stdout == "failed\n"
     assert wait_idle(slurm) == "idle none"
     assert settled(slurm, "ls /var/spool/slurmd | grep pmix", "") == ""
 

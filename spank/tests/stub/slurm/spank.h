@@ -24,6 +24,7 @@ extern spank_context_t spank_context(void);
 extern spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...);
 extern spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int length);
 extern spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite);
+extern spank_err_t spank_unsetenv(spank_t spank, const char *name);
 extern void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern void slurm_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern void slurm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
