@@ -29,7 +29,7 @@ while True:
 #: Ends the slurmd that runs, and has one kept by what holds the port, as the role of a worker does.
 KEPT = """
 kill $(cat /run/slurmd.pid); until_true '! scontrol show slurmd >/dev/null 2>&1'
-setsid /listen 6818 bash -c '. /keep && keep "$@"' keep slurmd -D >/var/log/slurm/kept.out 2>&1 &
+setsid bash -c '. /usr/lib/soperator/keep; keep_with_port 6818 /usr/sbin/slurmd -D' >/var/log/slurm/kept.out 2>&1 &
 echo $! >/run/kept.pid
 until_true 'scontrol show slurmd >/dev/null 2>&1'
 """
@@ -47,9 +47,10 @@ END = "kill $(cat /run/kept.pid)"
 def test_nobody_gets_the_port_of_a_slurmd_that_was_killed(slurm: Slurm) -> None:
     """A user's program that waits for it never does, and the next slurmd has it; where nobody holds the port the program gets it."""
     root = Path(f"/proc/{slurm.pid}/root")
+    (root / "usr/lib/soperator").mkdir(exist_ok=True)
     for name in ("listen", "keep"):
-        (root / name).write_text((IMAGE / name).read_text())
-        (root / name).chmod(0o755)
+        (root / "usr/lib/soperator" / name).write_text((IMAGE / name).read_text())
+        (root / "usr/lib/soperator" / name).chmod(0o755)
     (root / JAIL[1:] / "srv/grab.py").write_text(GRAB)
     said = f"{JAIL}/home/alice/said"
     slurm.sh(KEPT)
@@ -72,5 +73,6 @@ def test_nobody_gets_the_port_of_a_slurmd_that_was_killed(slurm: Slurm) -> None:
         )
         slurm.until("scontrol show slurmd >/dev/null 2>&1")
         slurm.sh(f"scancel -u alice; rm -f {said} {JAIL}/srv/grab.py")
-    slurm.until("! squeue -h | grep -q .")  # slurmstepd found no slurmd, and tries again after 15 s
+    # slurmstepd found no slurmd, and tries again after 15 s
+    slurm.sh("n=0; while squeue -h | grep -q . && [ $n -lt 40 ]; do sleep 1; n=$((n+1)); done", timeout=90)
     assert wait_idle(slurm) == "idle none"
