@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trixie import JAIL, NEEDS, Slurm, wait_idle
+from trixie import HOOK, JAIL, KIND, NEEDS, Slurm, wait_idle
 
 pytestmark = NEEDS
 
@@ -114,9 +114,13 @@ def test_the_same_step_opens_what_the_user_may(pod: Slurm, user: str) -> None:
     assert "OPENED" in attempts(pod, user, "batch-chdir", "/home/open")[0]["said"]
 
 
+#: Prints the process id of a batch step's slurmstepd; where a job has an extern step, that has one too.
+BATCH = r"pgrep -f '^slurmstepd: \[[0-9]*\.batch\]'"
+
+
 def test_slurmstepd_opens_in_the_opening_mounts_with_the_rights_of_root_of_the_jail(pod: Slurm) -> None:
     """While it waits to open an output its /proc is an empty tmpfs, and what is effective is what root of the jail keeps."""
-    waits = "until pid=$(pgrep -x slurmstepd) && grep -q '^257 ' /proc/$pid/syscall; do sleep 0.05; done"
+    waits = f"until pid=$({BATCH}) && grep -q '^257 ' /proc/$pid/syscall; do sleep 0.05; done"
     look = "grep CapEff /proc/$pid/task/$pid/status; awk '$5 == \"/proc\" { print $(NF-2) }' /proc/$pid/task/$pid/mountinfo | tail -n 1"
     script = f"mkfifo {JAIL}/root/gate; sbatch -Q --output=/root/gate --wrap true; {waits}; {look}; cat {JAIL}/root/gate; rm {JAIL}/root/gate"
     done = pod.sh(script)
@@ -126,7 +130,7 @@ def test_slurmstepd_opens_in_the_opening_mounts_with_the_rights_of_root_of_the_j
 def test_slurmstepd_sees_the_tasks_of_a_step_while_they_run(pod: Slurm) -> None:
     """Its main thread is back in mounts with the pod's /proc then, read-only and without links, with the capabilities that accounting needs."""
     script = "job=$(sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'); "
-    script += 'until_true "[ -e /mnt/tmp/job-$job/on ]"; pid=$(pgrep -x slurmstepd); '
+    script += f'until_true "[ -e /mnt/tmp/job-$job/on ]"; pid=$({BATCH}); '
     script += "grep -h CapEff /proc/$pid/task/$pid/status /proc/$(cat /run/slurmd.pid)/status; "
     script += "grep ' /proc ' /proc/$pid/task/$pid/mountinfo; scancel $job"
     stepd, shell, mount = pod.sh(script).stdout.splitlines()
@@ -139,14 +143,14 @@ def test_slurmstepd_sees_the_tasks_of_a_step_while_they_run(pod: Slurm) -> None:
 RIGHTS = """
 import ctypes, struct, sys
 ctypes.CDLL("/usr/lib/x86_64-linux-gnu/slurm-wlm/libslurmfull.so", ctypes.RTLD_GLOBAL)
-plugin, libc = ctypes.CDLL("/opt/soperator/lib/slurm/job_container_jail.so"), ctypes.CDLL(None)
+plugin, libc = ctypes.CDLL("/opt/soperator/lib/slurm/%KIND%_jail.so"), ctypes.CDLL(None)
 step = ctypes.create_string_buffer(struct.pack("QIII", 2**64 - 2, int(sys.argv[1]), 2**32 - 2, 2**32 - 2))
-assert plugin.container_p_join(step, ctypes.c_uint32(0), ctypes.c_bool(False)) == 0
+assert plugin.%HOOK%_p_join(step, ctypes.c_uint32(0), ctypes.c_bool(False)) == 0
 sets = (ctypes.c_uint32 * 6)()
 assert libc.capget(struct.pack("II", 0x20080522, 0), sets) == 0
 bound = sum(1 << number for number in range(64) if libc.prctl(23, number, 0, 0, 0) == 1)
 print(*(f"{value:08x}" for value in (sets[0], sets[1], bound)))
-"""
+""".replace("%KIND%", KIND).replace("%HOOK%", HOOK)
 
 
 def test_what_slurmd_opens_for_root_of_the_jail_it_opens_with_those_rights(pod: Slurm) -> None:

@@ -32,6 +32,12 @@ TRIXIE = Path(os.environ.get("SPANK_TRIXIE") or root_of(os.environ.get("SLURM_RE
 #: Whether this Slurm was built with PMIx: Debian's packages of 26.05 were not.
 HAS_PMIX = (TRIXIE / "usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so").exists()
 NEEDS_PMIX = pytest.mark.skipif(not HAS_PMIX, reason=f"the Slurm in {TRIXIE} has no PMIx")
+#: What Slurm calls the plugins of which ours is one, and how the names of their functions begin: otherwise since 25.11.
+KIND, HOOK = (
+    ("namespace", "namespace")
+    if (TRIXIE / "usr/lib/x86_64-linux-gnu/slurm-wlm/namespace_tmpfs.so").exists()
+    else ("job_container", "container")
+)
 JAIL = "/mnt/jail/root"
 PLAN = "/etc/soperator/jail/plan"
 

@@ -5,6 +5,7 @@ for which slurmstepd waits before it opens anything; meanwhile a link can name i
 JSON, one line each.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -58,8 +59,9 @@ def newcomer(before: set[int]) -> int:
     end = time.monotonic() + 20
     while time.monotonic() < end:
         for pid in slurmstepds() - before:
-            if Path(f"/proc/{pid}/task/{pid}/syscall").read_text().startswith("73 "):
-                return pid
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile
+                if Path(f"/proc/{pid}/task/{pid}/syscall").read_text().startswith("73 "):
+                    return pid
         time.sleep(0.005)
     raise SystemExit("no slurmstepd came to the lock")
 
