@@ -88,8 +88,8 @@ async def gather(source: "ArchiveSource", unsearched: bool = False) -> "tuple[Ar
         after = await secret_values(source.api, namespaces)  # a key that was made meanwhile
     except KubeError as error:
         if not unsearched:
-            told = f"Secrets of {', '.join(sorted(namespaces))} cannot be read, so their content cannot be searched for in logs: {error}"
-            raise CliError(f"{told}; use an account that may list them, or give --unsearched") from None
+            message = f"Secrets of {', '.join(sorted(namespaces))} cannot be read, so their content cannot be searched for in logs: {error}"
+            raise CliError(f"{message}; use an account that may list them, or give --unsearched") from None
         made, after = await collect(source), []
     return made, Redaction({*before, *after}, _harmless(source))
 

@@ -80,19 +80,19 @@ def check_user_namespaces(facts: KubernetesFacts) -> PreflightResult:
     off = "or set spec.security.userNamespace: false, one line of defence less"
     if without:
         info = without[0].status.node_info
-        told = f"{_named(without)} cannot start pods in one (kubelet {info.kubelet_version}, {info.container_runtime_version})"
+        message = f"{_named(without)} cannot start pods in one (kubelet {info.kubelet_version}, {info.container_runtime_version})"
         gate = (
             ""
             if _numbers(info.kubelet_version) >= WITH_USER_NAMESPACES
             else " and the feature gate UserNamespacesSupport"
         )
-        return PreflightResult(name, Level.FAIL, told, f"use containerd 2.0 and runc 1.2 or newer{gate}, {off}")
+        return PreflightResult(name, Level.FAIL, message, f"use containerd 2.0 and runc 1.2 or newer{gate}, {off}")
     if old:
-        told = f"{_named(old)} has Linux {old[0].status.node_info.kernel_version}, older than 6.3"
-        return PreflightResult(name, Level.FAIL, told, f"use a newer kernel, {off}")
+        message = f"{_named(old)} has Linux {old[0].status.node_info.kernel_version}, older than 6.3"
+        return PreflightResult(name, Level.FAIL, message, f"use a newer kernel, {off}")
     if silent:
-        told = f"{_named(silent)} does not report what its runtime can do (kubelet {silent[0].status.node_info.kubelet_version})"
-        return PreflightResult(name, Level.WARN, told, f"start a pod with hostUsers: false there, {off}")
+        message = f"{_named(silent)} does not report what its runtime can do (kubelet {silent[0].status.node_info.kubelet_version})"
+        return PreflightResult(name, Level.WARN, message, f"start a pod with hostUsers: false there, {off}")
     return PreflightResult(
         name, Level.OK, "every Node has them; the file system of the jail must be idmapped too, which only a pod shows"
     )
@@ -112,13 +112,13 @@ def check_storage(facts: KubernetesFacts) -> PreflightResult:
         return PreflightResult(name, Level.OK, f"class {classes[0]} has a driver of a shared file system")
     unknown = [each for each in facts.classes if not _DISKS.search(each.provisioner)]
     if unknown:
-        told = f"whether class {unknown[0].metadata.name} ({unknown[0].provisioner}) makes ReadWriteMany volumes is not known here"
-        return PreflightResult(name, Level.WARN, told, "look into the driver's documentation")
-    told = f"namespace {facts.namespace} has no ReadWriteMany claim, and no StorageClass has a driver of a shared file system"
+        message = f"whether class {unknown[0].metadata.name} ({unknown[0].provisioner}) makes ReadWriteMany volumes is not known here"
+        return PreflightResult(name, Level.WARN, message, "look into the driver's documentation")
+    message = f"namespace {facts.namespace} has no ReadWriteMany claim, and no StorageClass has a driver of a shared file system"
     return PreflightResult(
         name,
         Level.FAIL,
-        told,
+        message,
         "install such a driver, or the chart slurm-cluster-storage over a folder or an NFS server that all Nodes have",
     )
 
@@ -176,11 +176,11 @@ def check_operator(facts: KubernetesFacts) -> PreflightResult:
         for state in pod.status.container_statuses
         if state.state.waiting
     ]
-    told = f"{waits[0].reason}: {waits[0].message}" if waits else "no pod of it is ready"
+    message = f"{waits[0].reason}: {waits[0].message}" if waits else "no pod of it is ready"
     return PreflightResult(
         name,
         Level.FAIL,
-        told,
+        message,
         "soperator logs operator; for an image set images.prefix and images.pullSecrets of the chart",
     )
 
