@@ -9,7 +9,7 @@ import pytest
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api
 from soperator.kube.exec import Result, Target
-from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.slurm_exec import PodExec
 from soperator.render.parts.model import Cluster
 from soperator.slurmrest.client import SlurmError
 from tests.slurm.machine import NEEDS, Slurm
@@ -34,7 +34,7 @@ def owls(slurm: Slurm) -> Slurm:
     return slurm
 
 
-def inside(slurm: Slurm, pause: float = 0.0) -> Inside:
+def inside(slurm: Slurm, pause: float = 0.0) -> PodExec:
     """Commands beside this slurmctld, with so many seconds before each."""
 
     async def run(_api: Api, _target: Target, command: Sequence[str]) -> Result:
@@ -43,7 +43,7 @@ def inside(slurm: Slurm, pause: float = 0.0) -> Inside:
         printed, _, code = said.rpartition("\n")
         return Result(int(code), "", printed)
 
-    return Inside(None, run)  # type: ignore[arg-type]  # nothing here asks Kubernetes
+    return PodExec(None, run)  # type: ignore[arg-type]  # nothing here asks Kubernetes
 
 
 def future(nodes: str) -> str:

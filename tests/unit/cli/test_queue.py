@@ -7,7 +7,7 @@ from soperator.cli.cluster.top import _lines as top_lines
 from soperator.cli.support.find_cluster import as_cluster
 from soperator.cli.support.slurm_queries import MOST_JOBS, NodeLine, read_jobs, read_nodes
 from soperator.kube.views import Custom, ObjectMeta
-from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.slurm_exec import PodExec
 from tests.unit.cli.slurm_stub import SlurmStub
 from tests.unit.fake_api import FakeApi
 
@@ -36,7 +36,7 @@ NODE = {
 
 
 def inside(slurm):
-    return Inside(FakeApi().api(), slurm.run)
+    return PodExec(FakeApi().api(), slurm.run)
 
 
 async def test_a_name_of_a_job_is_no_other_job(tmp_path):
