@@ -66,6 +66,7 @@ HISTORY = frozenset(
         "docs/reports/attack-loops-2.md",
         "docs/reports/attack-loops-3.md",
         "docs/reports/attack-loops-4.md",
+        "docs/reports/attack-loops-5.md",
         "docs/reports/attack-loops.md",
         "docs/reports/attack-net.md",
         "docs/reports/bench-jail-beside.md",

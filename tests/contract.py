@@ -120,10 +120,32 @@ async def a_persons_reason_that_is_worded_as_the_operators_is_a_persons(stage: S
     await stage.register("w-0")
     await stage.set("w-0", "DRAIN", REASON)
     assert ((await node_of(stage)).is_ours, (await node_of(stage)).is_administrators) == (False, True)
-    await stage.rest.drain("w-0", REASON)
+    await stage.rest.drain("w-0", f"{REASON} again")
     assert (await node_of(stage)).is_ours
     await stage.set("w-0", "DRAIN", REASON)
     assert not (await node_of(stage)).is_ours
+
+
+async def a_reason_that_is_repeated_on_a_drained_node_keeps_its_signer(stage: Stage) -> None:
+    """So who takes a drain over has to word it differently. After a resume, which leaves the reason, the next drain has its own signer."""
+    await stage.register("w-0")
+    await stage.set("w-0", "DRAIN", REASON)
+    await stage.rest.drain("w-0", REASON)
+    assert (await node_of(stage)).reason_by == "root"
+    await stage.rest.resume("w-0")
+    await stage.rest.drain("w-0", REASON)
+    assert (await node_of(stage)).reason_by == "slurm"
+
+
+async def a_drain_in_the_words_of_a_former_one_has_its_own_time(stage: Stage) -> None:
+    """From it the time of the jobs counts."""
+    await stage.register("w-0")
+    await stage.rest.drain("w-0", REASON)
+    before = (await node_of(stage)).reason_at
+    await stage.rest.resume("w-0")
+    await asyncio.sleep(3)
+    await stage.rest.drain("w-0", REASON)
+    assert (await node_of(stage)).reason_at >= before + 2
 
 
 async def a_resume_lifts_a_drain(stage: Stage) -> None:
@@ -409,6 +431,8 @@ CASES = [
     a_drain_shows_its_reason_its_time_and_slurmuser,
     a_second_drain_takes_the_reason_over,
     a_persons_reason_that_is_worded_as_the_operators_is_a_persons,
+    a_reason_that_is_repeated_on_a_drained_node_keeps_its_signer,
+    a_drain_in_the_words_of_a_former_one_has_its_own_time,
     a_resume_lifts_a_drain,
     a_resume_lifts_an_administrators_down_too,
     a_drained_node_is_busy_until_its_job_has_ended,

@@ -186,7 +186,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         del self.nodes[name]
 
     def _update(self, node, body, user):
-        states = body.get("state", [])
+        states, was_out = body.get("state", []), "DRAIN" in node["state"]
         for state in states:
             match state:
                 case "DRAIN":
@@ -196,7 +196,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
                     self.change(node, add={"DOWN"}, drop=_BASES)
                 case "RESUME":
                     self._resume(node)
-        if "reason" in body:
+        if "reason" in body and not (was_out and node.get("reason") == body["reason"]):
             moment = _at(self.wall())
             node |= {"reason": body["reason"], "reason_changed_at": moment, "reason_set_by_user": user}
 

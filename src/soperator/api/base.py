@@ -5,12 +5,13 @@ who sets it. They are frozen: a pass reads a spec and never changes it. Reading 
 works); `soperator lint` and the CRD's schema are strict.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 GROUP = "slurm.soperator.io"
@@ -77,5 +78,20 @@ DecimalNumber = Annotated[
 ]
 Text = Annotated[str, Field(max_length=65536)]
 
+#: The most bytes of an `Opaque` value as JSON: a pod template with a hundred variables has 10,000.
+OPAQUE_MOST = 65536
+
+
+def _bounded(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a value that is too large: its fields have no schema, so the API server cannot bound it."""
+    if (size := len(json.dumps(value, separators=(",", ":")))) > OPAQUE_MOST:
+        raise ValueError(f"it has {size} bytes as JSON, and may have {OPAQUE_MOST}: put large text into a ConfigMap")
+    return value
+
+
 #: A piece of the Kubernetes API that we hand through unread; the API server checks it when the pod is applied.
-Opaque = Annotated[dict[str, Any], Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})]
+Opaque = Annotated[
+    dict[str, Any],
+    Field(max_length=64, json_schema_extra={"x-kubernetes-preserve-unknown-fields": True}),
+    AfterValidator(_bounded),
+]

@@ -24,7 +24,7 @@ from soperator.kube.errors import (
     NotFound,
 )
 from soperator.kube.kinds import Kind
-from soperator.kube.views import Custom, ObjectMeta
+from soperator.kube.views import Custom, Meta, ObjectMeta
 from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import named
 from soperator.reconcile.cache.informers import LOOSE
@@ -33,7 +33,7 @@ from soperator.reconcile.context import Operator
 from soperator.render.parts import labels, names
 from soperator.render.parts.anchor import anchor_marks, render_anchor
 from soperator.render.parts.model import Object, anchor_owner
-from soperator.runtime.apply import Owner
+from soperator.runtime.apply import Owner, refuse_foreign
 from soperator.runtime.apply_ledger import ANCHORER
 from soperator.runtime.cache.store import Key
 
@@ -62,6 +62,7 @@ async def hold(operator: Operator, key: Key) -> str:
         try:
             made = await operator.api.create(kinds.CONFIGMAP, render_anchor(*key))
         except AlreadyExists:  # without the labels by which caches find it, or in a cache that trails
+            await _refuse_foreign(operator, key)
             made = await operator.api.apply(kinds.CONFIGMAP, anchor_marks(*key), manager=ANCHORER)
         operator.stores.children[kinds.CONFIGMAP].learn(made)
         known = made.metadata.uid
@@ -72,6 +73,12 @@ async def hold(operator: Operator, key: Key) -> str:
         slots = asyncio.Semaphore(_IN_FLIGHT)
         await asyncio.gather(*(_attach(operator, slots, (kind, each), owners) for kind, each, owners in due))
     return known
+
+
+async def _refuse_foreign(operator: Operator, key: Key) -> None:
+    """Raise ApplyRefused if a foreign ConfigMap has the anchor's name: the operator would delete it with the cluster."""
+    meta = (await operator.api.get(kinds.CONFIGMAP, Meta, key[0], names.anchor(key[1]))).metadata
+    refuse_foreign(f"ConfigMap/{meta.name}", meta, labels.MANAGER)
 
 
 async def keep(operator: Operator, key: Key) -> None:

@@ -5,7 +5,8 @@ Objects that others need to start (ConfigMaps, Secrets, claims, Services) are wr
 kubelet's next retry. Within such a wave all writes are in flight together.
 
 Some fields are immutable. For kinds whose objects are cheap to lose (Jobs), a change of such a field deletes the object and creates it again. For all
-others the owner's status reports the refusal with object and field, and the pass waits for a change.
+others the owner's status reports the refusal with object and field, and the pass waits for a change. So it does for a foreign object that has the
+name of a child: server-side apply would take it over.
 """
 
 import asyncio
@@ -15,9 +16,9 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from soperator.kube.api import Api, Deletion
-from soperator.kube.errors import Invalid, explain
+from soperator.kube.errors import Invalid, NotFound, explain
 from soperator.kube.kinds import CRONJOB, DAEMONSET, DEPLOYMENT, JOB, POD, STATEFULSET, Kind, kind_of
-from soperator.kube.views import ObjectMeta
+from soperator.kube.views import ChildMeta, Meta, ObjectMeta
 from soperator.runtime.apply_ledger import (
     APPLIED,
     Written,
@@ -230,6 +231,8 @@ class Applier:
         live = self._live(child)
         epoch = self._stores[child.kind].epoch
         async with self._slots:
+            if live is None and child.ref not in ledger:
+                await self._refuse_foreign(child)
             try:
                 meta: ObjectMeta = (await self._api.apply(child.kind, child.body, at_once=at_once)).metadata
             except Invalid as error:
@@ -237,6 +240,18 @@ class Applier:
                     raise ApplyRefused(explain(error, str(child))) from error
                 meta = await self._replace(child, live)
         ledger[child.ref] = Written(child.digest, live.resource_version if live else "", meta, epoch)
+
+    async def _refuse_foreign(self, child: _Child) -> None:
+        """Raise ApplyRefused if a foreign object has the child's name: an apply would take it over, and its pods or its content with it.
+
+        A cache of labelled objects does not have it, nor one of ours whose label was removed; that one is known by its other marks.
+        """
+        try:
+            meta = (await self._api.get(child.kind, Meta, *child.key)).metadata
+        except NotFound:
+            return
+        owners = {each["uid"] for each in child.body["metadata"].get("ownerReferences", ())}
+        refuse_foreign(str(child), meta, self._api.field_manager, owners)
 
     async def _replace(self, child: _Child, live: ObjectMeta) -> ObjectMeta:
         await self._api.delete(child.kind, live.namespace, live.name, Deletion(uid=live.uid))
@@ -268,6 +283,16 @@ class Applier:
     async def _delete(self, kind: Kind, meta: ObjectMeta) -> None:
         async with self._slots:
             await self._api.delete(kind, meta.namespace, meta.name, Deletion(uid=meta.uid))
+
+
+def refuse_foreign(what: str, meta: ChildMeta, manager: str, owners: Collection[str] = ()) -> None:
+    """Raise ApplyRefused for an object that the operator neither wrote nor labelled, and that none of these uids owns."""
+    is_written = any(each.manager.startswith(manager) for each in meta.managed_fields)
+    is_marked = APPLIED in meta.annotations or meta.labels.get(MANAGED_BY) == manager
+    if not (is_written or is_marked or any(each.uid in owners for each in meta.owner_references)):
+        raise ApplyRefused(
+            f"{what} exists and is not the operator's, so it stays unchanged: rename it, or choose other names"
+        )
 
 
 def _has_replicas(live: Any, body: Mapping[str, Any]) -> bool:

@@ -313,13 +313,13 @@ async def test_a_terminating_child_is_waited_for() -> None:
 
 
 async def test_configuration_is_written_before_workloads() -> None:
-    """Pods never start before what they mount, and writes of a wave are in flight together."""
+    """Pods never start before what they mount, and writes of a wave are in flight together, each after a look whether its name is free."""
     async with lab() as it:
         it.server.latency = 1.0
         began = asyncio.get_running_loop().time()
         await it.applier.apply(it.owner, [make(STATEFULSET, "sts", spec={}), *map(config, "abcdefgh")], KINDS)
         assert it.server.writes()[-1] == "patch statefulsets ns/sts"
-        assert asyncio.get_running_loop().time() - began == pytest.approx(2.0)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(4.0)
 
 
 async def test_the_same_object_twice_is_a_mistake_of_ours() -> None:

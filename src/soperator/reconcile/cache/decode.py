@@ -20,6 +20,8 @@ from soperator.kube.views import Custom
 from soperator.render.parts.model import Backup, Cluster, HealthCheck, NodeSet
 
 S = TypeVar("S", bound=Model)
+#: The most bytes of a spec that is decoded, which takes many times its size in memory; etcd stores up to three times this.
+SPEC_MOST = 512 * 1024
 
 
 def named(obj: Custom) -> str:
@@ -96,6 +98,9 @@ def read_backup(obj: Custom) -> Backup | list[Problem]:
 
 
 def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:
+    if (size := len(bytes(obj.spec))) > SPEC_MOST:
+        remedy = f"it may have {SPEC_MOST} bytes: move large texts to ConfigMaps (config.files), or split the object"
+        return [Problem("spec", f"{size} bytes", remedy, f"{kind} {obj.metadata.name}")]
     try:
         return model.model_validate_json(bytes(obj.spec))
     except ValidationError as error:

@@ -21,6 +21,7 @@ from soperator.reconcile.memory import cluster_memory
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf, trial
+from soperator.runtime.apply import refuse_foreign
 from soperator.runtime.cache.store import Key
 from soperator.runtime.events import EventNote, Regarding
 from soperator.slurm.settings import diff
@@ -73,11 +74,13 @@ def state(operator: Operator, cluster: Cluster) -> ConfigState:
 
 
 async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str], state: ConfigState) -> ConfigState:
-    """Write the mounted files and their record; raises Conflict if somebody else has changed them."""
+    """Write the mounted files and their record; raises Conflict if somebody else has changed them, ApplyRefused for a foreign ConfigMap."""
     found = live(operator, cluster)
-    if found is None and not _is_first(operator, cluster):  # it may exist without the label by which the caches find it
+    if found is None:  # it may exist without the label by which the caches find it
         there = await _read(operator, cluster, names.config(cluster.name))
         found = there.metadata if there else None
+        if found:
+            refuse_foreign(f"ConfigMap/{found.name}", found, labels.MANAGER, (cluster.uid,))
     await _put(operator, cluster, trial.render_live(cluster, content, state), found)
     return state
 

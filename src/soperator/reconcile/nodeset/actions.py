@@ -221,7 +221,10 @@ class Workers:
                 raise TransientError(f"another NodeSet already has a pod with the name {pod.metadata.name}") from error
 
     async def _relabel(self, made: Object) -> bool:
-        """Restore the labels that identify one of our pods, if one was removed. The cache does not have such a pod, so this reads the API server."""
+        """Restore the labels that identify one of our pods, if one was removed. The cache does not have such a pod, so this reads the API server.
+
+        Raises ApiError for a foreign pod, which stays.
+        """
         with contextlib.suppress(NotFound, Conflict):
             pod = await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, made["metadata"]["name"])
             found, marks = pod.metadata, worker_labels.wanted(self.obj, pod)
@@ -229,6 +232,9 @@ class Workers:
             if is_ours and found.deletion_timestamp is None and not marks.items() <= found.labels.items():
                 await worker_labels.write(self.operator, found, marks)
                 return True
+            if not is_ours and found.labels.get(labels.MANAGED_BY) != labels.MANAGER:
+                said = f"{found.name} exists and is not of NodeSet {self.nodeset.name}: delete it"
+                raise ApiError(409, "AlreadyExists", said)
         return False
 
     async def _take(self, action: Action, seen: WorkerSnapshot) -> None:
