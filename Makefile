@@ -58,8 +58,9 @@ status: ## what of the local cluster runs
 format: venv ## format the code
 	ruff check --fix --quiet src tests local spank examples images || true; ruff format --quiet src tests local spank examples images
 
-crds: venv ## write the CRDs, the values schema, the reference pages and the dashboards from their sources
+crds: venv ## write the CRDs, the values schema, the reference pages, the dashboards and the charts' READMEs from their sources
 	$(PYTHON) -m soperator.crdgen
+	$(PYTHON) -m local.chart_readme
 
 site: venv ## the pages of docs/ as a site with navigation and search, in build/site; a link that leads nowhere fails
 	$(PYTHON) -m local.site

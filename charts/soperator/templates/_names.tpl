@@ -8,8 +8,8 @@ app.kubernetes.io/component: operator
 {{ .Release.Namespace }}-{{ .Release.Name }}
 {{- end }}
 
-{{- /* The image of a role: its own, or <prefix>/<role>:<tag>. Call with (list $ "slurm"). */}}
+{{- /* The image of a role: its own, or <prefix>/<role>:<tag>. Call with (list $ "slurm"). Without a prefix only machines that have built the images have them. */}}
 {{- define "soperator.image" -}}
 {{- $root := index . 0 }}{{ $role := index . 1 }}{{ $images := $root.Values.images -}}
-{{ get $images $role | default (printf "%s/%s:%s" $images.prefix $role ($images.tag | default $root.Chart.AppVersion)) }}
+{{ get $images $role | default (printf "%s/%s:%s" ($images.prefix | default "localhost/soperator") $role ($images.tag | default $root.Chart.AppVersion)) }}
 {{- end }}

@@ -29,7 +29,7 @@ def lint(
 
     objects = load(files)
     spaces = worlds(objects, partial)
-    warnings = list(_warnings(objects))
+    warnings = [*_warnings(objects), *_notes(objects)]
     found = [(each.file, problem) for each in objects for problem in _problems(each, spaces)]
     if output is not OutputFormat.TEXT:
         problems = [{"file": file, **asdict(problem)} for file, problem in found]
@@ -89,3 +89,16 @@ def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
         else:
             continue
         yield from (f"{found.file}: warning: {found.kind} {found.name}: {each}" for each in weakened)
+
+
+def _notes(objects: "list[Manifest]") -> "Iterator[str]":
+    """Return what is allowed and rarely meant: a cluster that nobody can log in to, since a new jail has no users."""
+    from soperator.api.slurmcluster import SlurmClusterSpec
+
+    for found in objects:
+        spec = found.spec
+        if not isinstance(spec, SlurmClusterSpec) or found.faults:
+            continue
+        if not spec.login.root_authorized_keys and not spec.sssd.config_secret_name:
+            remedy = "root cannot log in, and a new jail has no other user: add a public key"
+            yield f"{found.file}: note: SlurmCluster {found.name}: spec.login.rootAuthorizedKeys: empty: {remedy}"

@@ -39,6 +39,17 @@ def values_schema() -> Schema:
                 "propertyNames": {"pattern": DNS_LABEL, "maxLength": 40},
                 "additionalProperties": node_set,
             },
+            "test": {
+                "description": "The test of the release, `helm test`.",
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "image": {
+                        "description": "Image of the operator, which the test runs. Empty: there is no test.",
+                        "type": "string",
+                    }
+                },
+            },
             "global": {"type": "object"},
         },
     }

@@ -23,7 +23,10 @@ from soperator.render.parts.labels import role
 CHARTS = Path(__file__).parents[3] / "charts"
 NAMES = sorted(path.name for path in CHARTS.iterdir())
 #: What a chart needs at least.
-NEEDED = {"slurm-cluster-storage": ["--set", "hostPath.path=/data"]}
+NEEDED = {
+    "slurm-cluster-storage": ["--set", "hostPath.path=/data"],
+    "soperator": ["--set", "images.prefix=registry.test/soperator"],
+}
 Object = dict[str, Any]
 
 
@@ -46,7 +49,8 @@ def template(helm: str, chart: str, *words: str) -> list[Object]:
 
 def run(helm: str, chart: str, *words: str) -> "subprocess.CompletedProcess[str]":
     """`helm template` of a chart."""
-    command = [helm, "template", "demo", str(CHARTS / chart), "-n", "slurm", *words]
+    needed = NEEDED[chart] if chart == "soperator" and "images.prefix" not in " ".join(words) else []
+    command = [helm, "template", "demo", str(CHARTS / chart), "-n", "slurm", *needed, *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -18,6 +18,16 @@ NEEDS_A_CLUSTER = [
     ["token", "alice", "--cluster", "demo"],
     ["join", "demo", "--nodeset", "worker", "--node", "worker-9"],
     ["explain", "jail", "demo"],
+    ["status", "demo"],
+    ["status", "--all-namespaces"],
+    ["jobs", "demo"],
+    ["top", "demo"],
+    ["logs", "controller", "demo"],
+    ["ssh", "demo"],
+    ["drain", "worker-0", "--reason", "x"],
+    ["resume", "worker-0"],
+    ["bundle", "demo", "-o", "/nonexistent/demo.tar.gz"],
+    ["preflight"],
     ["operator", "--no-lease"],
 ]
 
@@ -36,6 +46,16 @@ def test_without_a_kubeconfig_a_verb_says_so_in_one_line(words: list[str]) -> No
     assert ended.returncode != 0
     assert "Traceback" not in ended.stderr + ended.stdout
     assert ended.stderr.splitlines()[-1].startswith("kubeconfig /nonexistent/config: no such file; set KUBECONFIG")
+
+
+def test_the_image_starts_it_without_tracebacks_too() -> None:
+    """The program in the operator's image ends with the same one line."""
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), "KUBECONFIG": "/nonexistent/config"}
+    command = [sys.executable, str(ROOT / "images/operator/soperator"), "operator", "--no-lease"]
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode != 0
+    assert ended.stderr.splitlines()[-1].startswith("kubeconfig /nonexistent/config: no such file")
+    assert "Traceback" not in ended.stderr
 
 
 def test_the_version_is_printed() -> None:

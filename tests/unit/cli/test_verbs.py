@@ -34,7 +34,8 @@ def lint(tmp_path: Path, text: str, *words: str) -> tuple[int, list[str]]:
     file = tmp_path / "cluster.yaml"
     file.write_text(text)
     done = RUN.invoke(app, ["lint", str(file), *words])
-    return done.exit_code, [line.removeprefix(f"{file}: ") for line in done.output.splitlines()]
+    lines = [line.removeprefix(f"{file}: ") for line in done.output.splitlines()]
+    return done.exit_code, [line for line in lines if not line.startswith("note: ")]
 
 
 class TestLint:
@@ -43,7 +44,7 @@ class TestLint:
     def test_passes_the_example(self) -> None:
         """What the documentation shows has no problems."""
         done = RUN.invoke(app, ["lint", str(ROOT / "examples/cluster.yaml")])
-        assert (done.exit_code, done.output) == (0, "2 objects, no problems\n")
+        assert (done.exit_code, done.stdout) == (0, "2 objects, no problems\n")
 
     def test_warns_of_what_takes_a_wall_down(self, tmp_path: Path) -> None:
         """It is allowed, so it is no problem."""
@@ -55,6 +56,17 @@ class TestLint:
             f"warning: NodeSet worker: {field}: True: the container has every right on the Node: remove it",
             "2 objects, no problems",
         ]
+
+    def test_notes_a_cluster_that_nobody_can_log_in_to(self, tmp_path: Path) -> None:
+        """A new jail has no users, so a cluster with neither a key of root nor a directory is rarely meant; it is no problem."""
+        file = tmp_path / "cluster.yaml"
+        file.write_text(GOOD)
+        done = RUN.invoke(app, ["lint", str(file)])
+        note = "note: SlurmCluster demo: spec.login.rootAuthorizedKeys: empty: root cannot log in"
+        assert (done.exit_code, f"{file}: {note}" in done.stderr) == (0, True)
+        for spec in ("login: {rootAuthorizedKeys: [ssh-ed25519 AAAA x]}", "sssd: {configSecretName: directory}"):
+            file.write_text(GOOD.replace("{name: demo}", f"{{name: demo}}\nspec: {{{spec}}}", 1))
+            assert "note: " not in RUN.invoke(app, ["lint", str(file)]).stderr
 
     def test_reads_standard_input(self) -> None:
         """A dash stands for it."""

@@ -35,7 +35,12 @@ _MOST_REASONS = 10
 def status(
     name: ClusterArgument = "",
     namespace: NamespaceOption = "",
-    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="One line for each cluster.")] = False,
+    everywhere: Annotated[
+        bool,
+        typer.Option(
+            "--all-namespaces", "-A", help="One line for each cluster: of all namespaces, or of the one that -n names."
+        ),
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Print the state again every two seconds.")] = False,
     output: OutputOption = OutputFormat.TEXT,
 ) -> None:
@@ -46,7 +51,7 @@ def status(
     with report_errors(name):
         for _ in repeated(watch):
             if everywhere:
-                clusters = asyncio.run(_list())
+                clusters = asyncio.run(_list(namespace))
                 emit(output, clusters, _clusters_table(clusters), watch)
             else:
                 data = asyncio.run(_status(name, namespace))
@@ -60,11 +65,11 @@ async def _status(name: str, namespace: str) -> dict[str, Any]:
         return await gather(api, where, name)
 
 
-async def _list() -> list[dict[str, Any]]:
+async def _list(namespace: str) -> list[dict[str, Any]]:
     from soperator.cli.support.find_cluster import connected, list_clusters
 
     async with connected("") as (api, _):
-        return [summary(each, []) for each in await list_clusters(api, None)]
+        return [summary(each, []) for each in await list_clusters(api, namespace or None)]
 
 
 async def gather(api: "Api", namespace: str, name: str, run: "Run | None" = None) -> dict[str, Any]:
