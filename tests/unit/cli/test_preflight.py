@@ -192,6 +192,14 @@ async def test_what_may_not_be_read_is_no_ok(fake):
     assert all("403 Forbidden: you may not" in each.message for name, each in found.items() if name != "Kubernetes")
 
 
+def test_without_an_answer_there_is_one_sentence(monkeypatch):
+    """A server that does not answer is no list of warnings."""
+    monkeypatch.setattr(Api, "connect", lambda *_, **__: FakeApi(down=True).api())
+    done = RUN.invoke(app, ["preflight"])
+    assert (done.exit_code, len(done.output.splitlines())) == (1, 1)
+    assert done.output.startswith("Kubernetes did not answer: ")
+
+
 def test_a_failure_is_the_exit_code(fake, monkeypatch):
     """So that a script of an installation stops."""
     monkeypatch.setattr(Api, "connect", lambda *_, **__: fake.api())
