@@ -4,6 +4,7 @@ from typing import Any
 
 from soperator.kube.views import ObjectMeta, OwnerReference, Pod
 from soperator.runtime.cache.store import (
+    LONG,
     OWNER,
     TOMBSTONES,
     Changed,
@@ -101,3 +102,25 @@ def test_the_version_moves_with_every_change_and_with_nothing_else() -> None:
     store.drop(("ns", "a"))
     store.replace([])
     assert store.version == seen[-1]
+
+
+def test_a_long_result_is_the_same_object_until_one_of_its_objects_changes() -> None:
+    """An update that moves nothing changes the result too, and what leaves is gone from it."""
+    store: Store[Pod] = Store({"colour": by_label("colour")})
+    red, blue = {"colour": "red"}, {"colour": "blue"}
+    for number in range(LONG):
+        store.put(pod(f"a{number:02}", labels=red))
+    before = store.by("colour", ("ns", "red"))
+    store.put(pod("other", labels=blue))
+    assert store.by("colour", ("ns", "red")) is before
+    store.put(pod("a07", "2", labels=red))
+    after = store.by("colour", ("ns", "red"))
+    assert [each.metadata.resource_version for each in after] == ["1"] * 7 + ["2"] + ["1"] * (LONG - 8)
+    store.put(pod("a07", "3", labels=blue))
+    assert len(store.by("colour", ("ns", "red"))) == LONG - 1
+    store.put(pod("a07", "4", labels=red))
+    assert len(store.by("colour", ("ns", "red"))) == LONG
+    store.drop(("ns", "a08"))
+    assert "a08" not in [each.metadata.name for each in store.by("colour", ("ns", "red"))]
+    store.replace([])
+    assert store.by("colour", ("ns", "red")) == ()

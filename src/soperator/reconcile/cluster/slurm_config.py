@@ -42,6 +42,10 @@ from soperator.slurmrest.client import SlurmError
 
 #: By the uid of a login pod: the generation that its sackd serves.
 _HANDED: Slot[Key, dict[str, LoginGeneration]] = per_cluster("generations that login nodes serve")
+#: Whether slurmds have read the configuration, by Slurm's answer and the state for which that was found.
+_SLURMDS: Slot[Key, tuple[Mapping[str, SlurmNode], ConfigState, Mapping[str, bool]]] = per_cluster(
+    "slurmds that have read it"
+)
 #: The queries of slurmctld's pods that had no result.
 _UNANSWERED: Slot[Key, Unanswered] = per_cluster("queries of slurmctld without a result")
 #: How much of a diff a condition shows.
@@ -226,12 +230,12 @@ async def _query(operator: Operator, cluster: Cluster, about: object, pods: Sequ
 
 def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
     """Return for each slurmd that is up, and each sackd of login, whether it has read the last activated generation; None if unknown."""
-    slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
+    slurmds = _slurmds(operator, cluster, state)
     handed = operator.memory(_HANDED).get(cluster.key, {})
     old = [each.metadata for each in _old_logins(operator, cluster, state)]
     said = {each.name: handed.get(each.uid, LoginGeneration()).generation for each in old}
     logins = {each.metadata.name: True for each in _logins(operator, cluster)}
-    return slurmds | logins | {name: has == state.generation if has else None for name, has in said.items()}
+    return {**slurmds, **logins} | {name: has == state.generation if has else None for name, has in said.items()}
 
 
 async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
@@ -260,9 +264,16 @@ def _logins(operator: Operator, cluster: Cluster) -> list[Pod]:
     return [each for each in operator.stores.role_pods(cluster.key, "login") if pod_status.is_ready(each)]
 
 
-def _up(operator: Operator, cluster: Cluster) -> list[SlurmNode]:
+def _slurmds(operator: Operator, cluster: Cluster, state: ConfigState) -> Mapping[str, bool]:
+    """Return for each slurmd that is up whether it has read the generation. The same answer is read once: it may have thousands of nodes."""
     nodes = operator.slurm.nodes(cluster.key)
-    return [each for each in (nodes or {}).values() if each.is_up]
+    if nodes is None:
+        return {}
+    last = operator.memory(_SLURMDS).get(cluster.key)
+    if last is None or last[0] is not nodes or last[1] != state:
+        found = {each.name: has_read(each.started, state) for each in nodes.values() if each.is_up}
+        last = operator.memory(_SLURMDS)[cluster.key] = (nodes, state, found)
+    return last[2]
 
 
 def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:

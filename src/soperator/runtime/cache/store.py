@@ -20,6 +20,8 @@ Index = Callable[[V], Iterable[Hashable]]
 OWNER = "owner"
 EVERY = "every"
 TOMBSTONES = 8192
+#: From how many objects on a result is kept: a pass asks some twenty times for the pods of a role.
+LONG = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def by_label(label: str) -> Callable[[Object], Iterable[str]]:
 class Store(Generic[V]):
     """Objects of one kind by (namespace, name), and by any number of indexes; `owner` is always one of them.
 
-    The sorted order of an index's objects is cached until an object enters or leaves the index. `version` increases with every change.
+    The sorted order of an index's objects is cached until an object enters or leaves the index, and a long result until one of its objects changes.
+    `version` increases with every change.
     """
 
     def __init__(self, indexes: Mapping[str, Index[V]] | None = None) -> None:
@@ -61,6 +64,7 @@ class Store(Generic[V]):
         self._functions: dict[str, Index[V]] = {EVERY: lambda _: [None], OWNER: by_owner, **(indexes or {})}
         self._indexes: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._functions}
         self._sorted: dict[tuple[str, Hashable], list[Key]] = {}
+        self._results: dict[tuple[str, Hashable], tuple[V, ...]] = {}
         self._gone: set[str] = set()
         self._gone_order: deque[str] = deque()
         self._synced = asyncio.Event()
@@ -85,13 +89,18 @@ class Store(Generic[V]):
 
     def by(self, index: str, value: Hashable) -> tuple[V, ...]:
         """Return the objects that have `value` in the index, ordered by namespace and name."""
+        if known := self._results.get((index, value)):
+            return known
         order = self._sorted.get((index, value))
         if order is None:
             keys = self._indexes[index].get(value)
             if keys is None:
                 return ()
             order = self._sorted[index, value] = sorted(keys)
-        return tuple(map(self._objects.__getitem__, order))
+        found = tuple(map(self._objects.__getitem__, order))
+        if len(found) >= LONG:
+            self._results[index, value] = found
+        return found
 
     def all(self) -> tuple[V, ...]:
         """Return every object, ordered by namespace and name."""
@@ -144,6 +153,8 @@ class Store(Generic[V]):
             index = self._indexes[name]
             before = set(function(old)) if old is not None else set()
             after = set(function(new)) if new is not None else set()
+            for value in before | after:
+                self._results.pop((name, value), None)
             for value in before ^ after:
                 self._sorted.pop((name, value), None)
                 keys = index.setdefault(value, set())
