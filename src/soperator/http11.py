@@ -11,6 +11,7 @@ follows it, and neither side wants to close. What the server may make it keep in
 
 import asyncio
 import re
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable
@@ -28,6 +29,13 @@ _FULL, _PIECE = 1 << 20, 64 << 10
 _IDLE = 60.0
 #: The most idle connections to one server that are kept.
 _KEPT = 16
+#: The kernel asks a silent server after 30 s, and gives it up 30 s later: a watch of a kind without objects hears nothing for minutes.
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
 #: Seconds after which the next address of a host is tried beside the first.
 _NEXT_ADDRESS = 0.25
 
@@ -195,6 +203,9 @@ class _Connection(asyncio.Protocol):
         """Called by asyncio."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        sock = transport.get_extra_info("socket")
+        for level, option, value in _KEEPALIVE:
+            sock.setsockopt(level, option, value)
         if self._tls:
             self.data_received(b"")
 

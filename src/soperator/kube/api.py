@@ -5,7 +5,7 @@ overwrite each other's fields. The only PUT is that of the Lease, because its co
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -150,12 +150,20 @@ class Api:
                 return Listing(tuple(items), page.metadata.resource_version)
 
     async def watch(
-        self, kind: Kind, view: type[V], since: str, namespace: str | None = None, labels: str | None = None
+        self,
+        kind: Kind,
+        view: type[V],
+        since: str,
+        namespace: str | None = None,
+        labels: str | None = None,
+        first: float | None = None,
+        opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[Event[V], None]:
         """Yield every change after the resourceVersion `since`, and bookmarks; never ends without an exception.
 
-        Raises Eof when the server ends the stream normally, Idle when it sends nothing for `timing.idle` seconds, Expired when `since` is too old.
-        Close the iterator (`contextlib.aclosing`) to close the connection.
+        Raises Eof when the server ends the stream normally, Idle when it sends nothing for `timing.idle` seconds, or at first for `first`
+        seconds, Expired when `since` is too old.
+        Calls `opened` when the server has accepted. Close the iterator (`contextlib.aclosing`) to close the connection.
         """
         params = {
             **_selected(labels),
@@ -166,7 +174,8 @@ class Api:
         }
         call = Call("watch", kind, "GET", kind.path(namespace), params, headers=_accept(view))
         response = await self.transport.send(call, idle=self.timing.idle)
-        async with aclosing(events(response, view, self.timing.idle)) as stream:
+        opened()
+        async with aclosing(events(response, view, self.timing.idle, first or self.timing.idle)) as stream:
             async for event in stream:
                 yield event
 

@@ -2,7 +2,8 @@
 
 A healthy watch is never silent for long, since the server sends a bookmark about once a minute. A connection whose peer disappeared stays silent for
 ever, and no timeout of the connection detects it. So each chunk has a deadline; missing it ends the watch as `Idle`. An API server that has had no
-event of a kind since its start sends no bookmarks for it either: such a watch is opened again every 90 s, which costs one request and no list.
+event of a kind since its start sends no bookmarks for it either: such a watch is opened again after 90 s, and then after each 240 s, which costs one
+request and no list.
 """
 
 import asyncio
@@ -25,10 +26,12 @@ Change = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 class Timing:
     """The seconds for which a watch may be silent, and its requested duration, which is random so that watches spread out.
 
-    Durations are long, because an idle operator sends few other requests; `idle` detects a dead peer.
+    Durations are long, because an idle operator sends few other requests; `idle` detects a dead peer. `silent` is the first deadline of a watch after one that
+    was silent from its beginning to its end, as is usual for a kind without objects; there the kernel detects a dead peer (http11).
     """
 
     idle: float = 90.0
+    silent: float = 240.0
     span: Callable[[], int] = field(default=lambda: random.randint(1200, 1800))
 
 
@@ -54,13 +57,13 @@ class _Versioned(msgspec.Struct):
     metadata: _Metadata
 
 
-async def events(response: httpx2.Response, view: type[V], idle: float) -> AsyncGenerator[Event[V], None]:
-    """Decode the events of an open watch response, and close it at the end; see `Api.watch` for the errors."""
+async def events(response: httpx2.Response, view: type[V], idle: float, first: float) -> AsyncGenerator[Event[V], None]:
+    """Decode the events of an open watch response, and close it at the end; see `Api.watch` for the seconds and the errors."""
     frame = msgspec.json.Decoder(_Frame)
     versioned = msgspec.json.Decoder(_Versioned)
     typed = msgspec.json.Decoder(view)
     try:
-        async for line in _lines(response, idle):
+        async for line in _lines(response, idle, first):
             yield _event(line, frame, versioned, typed)
     except httpx2.TransportError as error:
         raise Unreachable(f"watch was cut off: {type(error).__name__}: {error}") from error
@@ -90,17 +93,18 @@ def _event(
             raise Malformed(f"watch: the server sent an event of the unknown type {other!r}")
 
 
-async def _lines(response: httpx2.Response, idle: float) -> AsyncIterator[bytes]:
+async def _lines(response: httpx2.Response, idle: float, first: float) -> AsyncIterator[bytes]:
     chunks = response.aiter_bytes()
-    rest = b""
+    rest, limit = b"", first
     while True:
         try:
-            async with asyncio.timeout(idle):
+            async with asyncio.timeout(limit):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise Idle(f"the watch was silent for {idle:.0f} s") from None
+            raise Idle(f"the watch was silent for {limit:.0f} s") from None
+        limit = idle
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if line.strip():

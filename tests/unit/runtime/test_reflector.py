@@ -9,7 +9,7 @@ import pytest
 
 from soperator.kube.kinds import CONFIGMAP, POD
 from soperator.kube.views import Meta, Pod
-from soperator.runtime.cache.informer import Informer, InformerPace, InformerSource
+from soperator.runtime.cache.informer import OUTDATED, Informer, InformerPace, InformerSource
 from soperator.runtime.cache.store import Changed, Store, key_of
 from soperator.runtime.workqueue import Queue
 from tests.unit.fake_api import FakeApi, eventually
@@ -134,6 +134,27 @@ async def test_a_silent_watch_is_dropped_after_90_seconds() -> None:
         assert lab.names() == ["a", "b"]
         await eventually(lambda: lab.names() == ["a"], 20)
         assert lab.asked("list") == 1
+
+
+async def test_a_watch_that_never_hears_anything_is_opened_again_ever_more_seldom() -> None:
+    """After 90 s, then after 240 s each, and its cache never counts as out of date; after an event it is 90 s again."""
+    async with running() as lab:
+        lab.server.world.is_silent = True
+        await asyncio.sleep(2)
+        opened, ages = [lab.asked("watch")], []
+        for _ in range(60):
+            await asyncio.sleep(10)
+            opened.append(lab.asked("watch"))
+            ages.append(lab.reflector.age)
+        assert opened[-1] == 4
+        assert max(ages) < OUTDATED
+        lab.server.world.is_silent = False
+        lab.pod("c")
+        await eventually(lambda: "c" in lab.names(), 300)
+        before = lab.asked("watch")
+        lab.server.world.is_silent = True
+        await asyncio.sleep(100)
+        assert lab.asked("watch") == before + 1
 
 
 async def test_bookmarks_keep_a_quiet_watch_alive_and_its_version_fresh() -> None:

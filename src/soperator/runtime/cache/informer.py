@@ -41,7 +41,7 @@ from soperator.runtime.workqueue import Queue
 V = TypeVar("V", bound=Object)
 Listener = Callable[[Changed[V]], None]
 STUBBORN = 5
-#: Seconds after which a cache counts as out of date. One about which nothing happens is up to 180 s old: a silent watch is opened again after 90.
+#: Seconds after which a cache counts as out of date. One about which nothing happens is up to 240 s old: then its silent watch is opened again.
 OUTDATED = 300.0
 ABSENT = 3
 
@@ -103,6 +103,7 @@ class Informer(Generic[V]):
         self._heard = 0.0
         self._connected = 0.0
         self._is_absent = False
+        self._was_silent = False
         self._log = structlog.get_logger().bind(kind=source.kind.kind, namespace=source.namespace)
 
     @property
@@ -174,18 +175,26 @@ class Informer(Generic[V]):
     async def _watch(self, state: Watching) -> State:
         await self._spread()
         source, since = self.source, state.since
+        timing = self._api.timing
+        first, self._was_silent = timing.silent if self._was_silent else timing.idle, False
+        has_heard = False
         try:
             async with aclosing(
-                self._api.watch(source.kind, source.view, since, source.namespace, source.labels)
+                self._api.watch(
+                    source.kind, source.view, since, source.namespace, source.labels, first, self._note_contact
+                )
             ) as events:
                 async for event in events:
+                    has_heard = True
                     self._failures = 0
                     self._note_contact()
                     self._fold(event)
                     since = event.version
         except (Eof, Idle) as error:
             self._failures = 0
-            self._note_contact(self._api.timing.idle if isinstance(error, Idle) else 0.0)
+            silence = timing.idle if has_heard else first
+            self._note_contact(silence if isinstance(error, Idle) else 0.0)
+            self._was_silent = isinstance(error, Idle) and not has_heard
             return Watching(since)
         except Expired:
             return ListState()
