@@ -76,8 +76,12 @@ def accounting(turn: int) -> Commands:
 
 
 def bench(turn: int) -> Commands:
-    """What a bench counts, beside its limits: a thousand workers that KWOK plays, or the local cluster at rest and while it starts."""
-    which = [["local.bench.scale", "1000"], ["local.bench", "idle", "start", "--runs", "1"]][turn % 2]
+    """What a bench counts, beside its limits: a thousand workers or fifty clusters that KWOK plays, or the local cluster at rest and at its start."""
+    which = [
+        ["local.bench.scale", "1000"],
+        ["local.bench", "idle", "start", "--runs", "1"],
+        ["local.bench.scale", "fifty"],
+    ][turn % 3]
     return [[*PYTHON, *which, "--counts"]]
 
 
