@@ -98,7 +98,7 @@ async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
 
 def _is_left(seen: WorkerSnapshot) -> bool:
     """Return whether a worker is still drained for a check that no longer exists; a settled one is not drained."""
-    nodes = (seen.node(pod.index) for pod in seen.restless)
+    nodes = (seen.node(pod.index) for pod in seen.unsettled)
     return any(node is not None and drain_reasons.is_of_check(node) for node in nodes)
 
 
