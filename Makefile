@@ -8,6 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 NODES ?= 2
 PYTHON := .venv/bin/python
+# What makes .venv: the distribution's own, which is not the one of another .venv on PATH.
+HOST_PYTHON ?= /usr/bin/python3
 LOCAL := python3 -m local
 # A wait goes on for a multiple of its deadline, and what came late is told (docs/decisions/0096); a test may last as long as that takes.
 PATIENT := --timeout 1200
@@ -17,8 +19,12 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 .venv/ready: requirements/dev.txt
-	@dpkg -s python3-venv >/dev/null 2>&1 || { apt-get update -qq; apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
-	/usr/bin/python3 -m venv .venv
+	@$(HOST_PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; } \
+		|| { echo "$(HOST_PYTHON) cannot make virtual environments: install its package for them (python3-venv on Debian and Ubuntu)" >&2; exit 1; }
+	@$(HOST_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "$(HOST_PYTHON) is older than Python 3.11: name a newer one, as in make venv HOST_PYTHON=python3.12" >&2; exit 1; }
+	$(HOST_PYTHON) -m venv .venv
 	.venv/bin/pip --quiet install --require-hashes -r requirements/dev.txt
 	echo "$(CURDIR)/src" > $$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/soperator.pth
 	printf '#!/bin/sh\nexec %s/.venv/bin/python -m soperator.cli "$$@"\n' "$(CURDIR)" > .venv/bin/soperator && chmod +x .venv/bin/soperator
