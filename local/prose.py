@@ -13,6 +13,7 @@ from pathlib import Path
 from local.paths import REPOSITORY
 
 _WORDS = 5
+_FOLDERS = "src/soperator", "local", "spank", "images"
 
 
 def texts_of(path: Path) -> Iterator[tuple[str, int, str]]:
@@ -52,9 +53,9 @@ def _shown(value: ast.expr) -> str:
 
 
 def sample(seed: int, count: int) -> Iterator[str]:
-    """Yield `count` docstrings and as many messages of src/soperator, each as a line with its place."""
+    """Yield `count` docstrings and as many messages of the product and its tools, each as a line with its place."""
     found: dict[str, list[str]] = {"docstring": [], "message": []}
-    for path in sorted((REPOSITORY / "src/soperator").rglob("*.py")):
+    for path in sorted(path for folder in _FOLDERS for path in (REPOSITORY / folder).rglob("*.py")):
         for kind, line, text in texts_of(path):
             found[kind].append(f"{path.relative_to(REPOSITORY)}:{line}: {text}")
     dice = random.Random(seed)

@@ -7,6 +7,13 @@ REST, RENDER = "src/soperator/slurmrest/client.py", "src/soperator/render"
 
 CONTROL = [
     Mutant(
+        f"{C}/cluster/slurm_config.py",
+        "if broken := violation(seen, step):",
+        "if broken := '':",
+        "the running configuration, from a wrong rule of the transaction",
+        ("tests/world/test_configuration.py",),
+    ),
+    Mutant(
         f"{C}/healthcheck/reconciler.py",
         "if broken := violation(folded, settings, context.targets, plan.actions):",
         "if broken := '':",

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from soperator.kube import kinds
+from soperator.policy.cluster.slurm_config import ConfigStep
+from soperator.reconcile.cluster import slurm_config
 from soperator.render.parts import labels
 from soperator.slurm.settings.state import read_state
 from tests.world.harness import NS, Town, operating, until
@@ -368,3 +370,14 @@ async def test_a_slurmctld_without_an_answer_holds_no_pass_up():
         town.is_mute = False
         await asyncio.sleep(70)
         assert town.status(kinds.SLURMCLUSTER, "demo")["config"] == town.running != ""
+
+
+async def test_a_step_that_breaks_a_rule_of_the_transaction_writes_nothing_and_is_reported(town, monkeypatch):
+    """Rules with a defect write the new files without a trial: the former files stay, and ConfigApplied says what would have happened."""
+    before = conf(town)
+    wrong = lambda seen: ConfigStep("write", replace(seen.state, generation=seen.wanted))  # noqa: E731
+    monkeypatch.setattr(slurm_config, "decide", wrong)
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await until(lambda: applied(town)[1] == "InvariantBroken", 30.0)
+    assert "would replace another without a trial; report this as a defect" in applied(town)[2]
+    assert conf(town) == before

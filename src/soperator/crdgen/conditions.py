@@ -95,6 +95,10 @@ CONDITIONS = (
         ), (
             "change spec.config, so that the operator renders a new one"
         )),
+        "InvariantBroken": (
+            "a step would have broken a rule of the transaction; no file was written",
+            "report the message as a defect; the daemons keep their configuration",
+        ),
         "Behind": ("a daemon has not reported that it read it", "check the log of the pod that the message names"),
         "NodeSetUnreadable": ("a NodeSet of the cluster is not readable for this operator", "correct the NodeSet, or upgrade the operator"),
         "FilesMissing": ("what config.files or a script refers to is missing or unreadable; the former stays", "create or correct what it names"),

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soperator.policy.cluster import slurm_config
+from soperator.policy.cluster.config_invariants import violation
 from soperator.policy.cluster.slurm_config import (
     AGAIN,
     FALLEN,
@@ -14,10 +16,10 @@ from soperator.policy.cluster.slurm_config import (
     TRIES,
     ConfigProgress,
     ConfigSnapshot,
+    ConfigStep,
     LoginGeneration,
     Trial,
     Unanswered,
-    decide,
     has_read,
     pause,
 )
@@ -27,6 +29,45 @@ from tests.examples import examples
 GOOD = ConfigState("a", "a", 0, "a", 0)
 SEEN = ConfigSnapshot("a", GOOD, 100)
 WRITTEN = replace(GOOD, generation="b", since=100, asked="")
+
+
+def decide(seen):
+    """The step of the policy, which keeps the invariants of the transaction in every test here."""
+    step = slurm_config.decide(seen)
+    assert violation(seen, step) == ""
+    return step
+
+
+@pytest.mark.parametrize(
+    ("seen", "step", "words"),
+    [
+        (
+            SEEN,
+            ConfigStep("write", replace(GOOD, generation="b")),
+            "generation b would replace another without a trial",
+        ),
+        (
+            ConfigSnapshot("b", ConfigState(), 7, has_run=True),
+            ConfigStep("write", ConfigState("b")),
+            "generation b would replace another without a trial",
+        ),
+        (
+            replace(SEEN, state=replace(GOOD, refused="b"), trial=Trial("passed")),
+            ConfigStep("write", replace(GOOD, generation="b")),
+            "generation b would be written, although slurmctld exited with it",
+        ),
+        (SEEN, ConfigStep("restore", replace(GOOD, generation="c")), "generation c would be restored"),
+        (SEEN, ConfigStep("note", replace(GOOD, good="b")), "generation b would count as good"),
+        (
+            replace(SEEN, trial=Trial("passed")),
+            ConfigStep("write", ConfigState("b", "b")),
+            "the last good generation a would be forgotten",
+        ),
+    ],
+)
+def test_a_step_that_would_do_harm_is_named(seen, step, words):
+    """Whatever decided it: the operator then writes nothing."""
+    assert violation(seen, step).startswith(words)
 
 
 def act(seen):

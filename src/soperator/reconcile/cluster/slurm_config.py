@@ -11,6 +11,7 @@ from typing import Any
 
 from soperator.kube import kinds
 from soperator.kube.views import Pod
+from soperator.policy.cluster.config_invariants import violation
 from soperator.policy.cluster.slurm_config import (
     ConfigProgress,
     ConfigSnapshot,
@@ -110,6 +111,9 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
     seen = await _seen(operator, cluster, state, rendered, held)
     seen = replace(seen, heard=ConfigProgress(running=said)) if said and not seen.state.generation else seen
     step = decide(seen)
+    if broken := violation(seen, step):
+        why = f"a step would break a rule of the configuration, so nothing was done: {broken}; report this as a defect"
+        step = ConfigStep("rest", state, "InvariantBroken", why)
     step = step if step.why or not foreign else ConfigStep(step.act, step.state, "Changed", foreign)
     await _clear(operator, cluster, seen)
     try:
