@@ -12,7 +12,7 @@ from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import key_files
 from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster
-from soperator.slurm.keys import Held
+from soperator.slurm.keys import KeyContent
 from tests.runtime.server import ControlPlane
 
 NAME = "demo-auth-key"
@@ -23,7 +23,7 @@ async def test_an_edited_secret_is_as_it_was_when_it_is_put_back(plane: ControlP
     async with plane.api() as api:
         operator = cast(Operator, SimpleNamespace(api=api, stores=make_stores()))
         cluster = Cluster(namespace, "demo", "00000000-0000-0000-0000-000000000001", SlurmClusterSpec())
-        right = Held({"slurm.key": b"right"})
+        right = KeyContent({"slurm.key": b"right"})
         await key_files.write(operator, cluster, NAME, right, None, None)
         edit = {
             "metadata": {"labels": None, "ownerReferences": None, "annotations": {labels.STAGE: "Known"}},
