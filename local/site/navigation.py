@@ -70,7 +70,16 @@ SLURM = Section(
 )
 KUBERNETES = Section(
     "Kubernetes administrators",
-    _howto("scale-and-roll", "on-demand", "pod-template", "empty-a-node", "give-way", "availability", "rotate-keys"),
+    _howto(
+        "scale-and-roll",
+        "on-demand",
+        "pod-template",
+        "empty-a-node",
+        "give-way",
+        "availability",
+        "rotate-keys",
+        "back-up-and-restore",
+    ),
 )
 REFERENCE = Section(
     "Reference",

@@ -63,6 +63,7 @@ ORDER = (
     "accounting_guard",
     "accounting_more",
     "tenancy",
+    "backup",
     "munge",
     "bookworm",
     "newer_slurm",

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, token, why
+from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, restore, token, why
 from soperator.cli.cluster import bundle, drain, jobs, logs, ssh, status, top
 from soperator.cli.preflight import verb as preflight
 from soperator.cli.shell import completion, kubectl
@@ -67,6 +67,7 @@ app.command("diff")(diff.diff)
 app.command("explain")(explain.explain)
 app.command("why")(why.why)
 app.command("request")(request.request)
+app.command("restore")(restore.restore)
 app.command("images")(images.images)
 app.command("token")(token.token)
 app.command("join")(join.join)

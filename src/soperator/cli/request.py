@@ -1,4 +1,4 @@
-"""`soperator request`: asks the operator for something that happens once: new keys, a repaired jail, an upgrade, a run of a check.
+"""`soperator request`: asks the operator for something that happens once: new keys, a repaired jail, an upgrade, a run of a check, a backup.
 
 Each is a field of a spec that takes any new word. This verb writes a new one, under a field manager of its own, so that no field is taken from
 a GitOps tool: the refusal names the owner.
@@ -40,6 +40,7 @@ REQUESTS: Mapping[str, RequestField] = MappingProxyType(
         "replace-jail": RequestField("SlurmCluster", ("jail", "refill", "request"), {"mode": "Overwrite"}, _OVERWRITE),
         "upgrade": RequestField("SlurmCluster", ("upgrade", "request")),
         "check": RequestField("HealthCheck", ("when", "runRequest")),
+        "backup": RequestField("SlurmBackup", ("runRequest",)),
     }
 )
 
@@ -49,11 +50,11 @@ def request(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="keys, repair-jail, replace-jail or upgrade for a SlurmCluster; check for a HealthCheck.",
+            help="keys, repair-jail, replace-jail or upgrade for a SlurmCluster; check for a HealthCheck; backup for a SlurmBackup.",
         ),
     ],
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of the SlurmCluster, or of the HealthCheck for check.")
+        str, typer.Argument(metavar="NAME", help="Name of the SlurmCluster, or of the HealthCheck or SlurmBackup.")
     ],
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of the object; default: that of the kubeconfig.")
@@ -62,7 +63,7 @@ def request(
     yes: Annotated[bool, typer.Option("--yes", help="Also request an action that drains workers.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Take the field from the manager that owns it.")] = False,
 ) -> None:
-    """Request something that happens once: new keys, a repaired or replaced jail, the operator's new images, a run of a check."""
+    """Request something that happens once: new keys, a repaired or replaced jail, the operator's new images, a run of a check, a backup."""
     with report_errors(name):
         requested = chosen(what, yes)
         made = word or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -110,10 +111,10 @@ async def _request(requested: RequestField, key: tuple[str, str], word: str, for
 async def send(api: "Api", requested: RequestField, key: tuple[str, str], word: str, force: bool = False) -> None:
     """Write the request into the object of this namespace and name; raises CliError with the cause as its message, or KubeError."""
     from soperator.kube.errors import Conflict, Invalid, NotFound
-    from soperator.kube.kinds import HEALTHCHECK, SLURMCLUSTER
+    from soperator.kube.kinds import HEALTHCHECK, SLURMBACKUP, SLURMCLUSTER
     from soperator.kube.views import Custom
 
-    kind = HEALTHCHECK if requested.kind == "HealthCheck" else SLURMCLUSTER
+    kind = next(each for each in (SLURMCLUSTER, HEALTHCHECK, SLURMBACKUP) if each.kind == requested.kind)
     at = f"{requested.kind} {key[1]}: {'.'.join(('spec', *requested.path))}"
     try:
         obj = await api.get(kind, Custom, *key)

@@ -255,6 +255,15 @@ OPERATOR = Dashboard(
             quiet="every condition holds",
         ),
         Panel(
+            "Age of the last successful backup",
+            {
+                "{{slurm_cluster}} {{backup}}":
+                "time() - max by (slurm_cluster_namespace, slurm_cluster, backup) (soperator_backup_last_success_timestamp_seconds{<by>})"
+            },
+            unit="s", width=12, alerts=("SoperatorBackupFails",),
+            about="`kubectl get slurmbackup` has the last backup of each cluster, and why one failed.",
+        ),
+        Panel(
             "Passes per minute", {"{{controller}} {{result}}": "60 * sum by (controller, result) (rate(soperator_passes_total[<t>]))"},
             width=12, alerts=("SoperatorPassesFail",),
         ),

@@ -69,4 +69,14 @@ VOLUME_LOOK = Metric(
     "soperator_volume_look_seconds", "gauge", "Duration of the last probe of the volume and of every mount in it, in one pod.", _OF_VOLUME, 0
 )  # fmt: skip
 
+_OF_BACKUP = (*_OF_CLUSTER, "backup")
+BACKUP_READY = Metric("soperator_backup_ready", "gauge", "1 if a SlurmBackup is Ready: its last backup succeeded.", _OF_BACKUP, 0)  # fmt: skip
+BACKUP_TIME = Metric(
+    "soperator_backup_last_success_timestamp_seconds",
+    "gauge",
+    "When the last successful backup of a SlurmBackup began, in seconds since 1970; absent if there was none.",
+    _OF_BACKUP,
+    0,
+)
+
 METRICS: tuple[Metric, ...] = tuple(each for each in vars().copy().values() if isinstance(each, Metric))

@@ -3,6 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.cli.__main__ import app
@@ -31,7 +32,8 @@ def spec_of(fake, kind=kinds.SLURMCLUSTER):
 def test_each_request_is_a_field_of_its_kind(what):
     """So that none outlives a change of a name."""
     wish = REQUESTS[what]
-    model = HealthCheckSpec if wish.kind == "HealthCheck" else SlurmClusterSpec
+    models = {"HealthCheck": HealthCheckSpec, "SlurmBackup": SlurmBackupSpec, "SlurmCluster": SlurmClusterSpec}
+    model = models[wish.kind]
     for each in (wish.path, *((*wish.path[:-1], key) for key in wish.beside)):
         assert has(model, list(each))
 

@@ -188,6 +188,12 @@ CASES = {
         "slurmrestd of slurm/demo does not answer the operator, so no worker is replaced.",
         C,
     ),
+    "SoperatorBackupFails": Case(
+        {f'soperator_backup_ready{{{OF},backup="nightly",instance="{each}"}}': "0x70" for each in "ab"},
+        60,
+        "SlurmBackup slurm/nightly makes no backups of SlurmCluster demo.",
+        C | {"backup": "nightly"},
+    ),
     "SoperatorMetricsMissing": Case(
         {f'soperator_cluster_condition{{{OF},condition="MetricsServed"}}': "0x20"},
         15,

@@ -1,5 +1,6 @@
 """What the operator tells of clusters."""
 
+import msgspec
 import pytest
 
 from soperator.api.slurmcluster import SlurmClusterSpec
@@ -33,6 +34,20 @@ def test_a_condition_is_told_as_it_stands():
         (("slurm", "demo", "Available"), 1.0),
         (("slurm", "demo", "JailHasRoom"), 0.0),
     ]
+
+
+def test_the_last_backup_is_told_and_whether_it_succeeded():
+    """One that never succeeded has no time."""
+    stores, watch = make_stores(), SlurmWatch(_nobody, lambda _: None)
+    spec = msgspec.Raw(b'{"clusterRef":{"name":"demo"}}')
+    for name, status in (
+        ("good", {"conditions": [{"type": "Ready", "status": "True"}], "lastBackup": {"time": "1970-01-01T00:01:00Z"}}),
+        ("new", {}),
+    ):
+        stores.backups.put(Custom(ObjectMeta(name=name, namespace="slurm", uid=name), spec=spec, status=status))
+    found = {metric: list(samples) for metric, samples in observed(stores, watch, VolumeCapacity(lambda: 0.0))}
+    assert found[names.BACKUP_READY] == [(("slurm", "demo", "good"), 1.0), (("slurm", "demo", "new"), 0.0)]
+    assert found[names.BACKUP_TIME] == [(("slurm", "demo", "good"), 60.0)]
 
 
 def test_a_silent_slurmrestd_is_told():

@@ -19,6 +19,8 @@ from soperator.runtime.server import build_app, serve
 
 #: Those of them that tell of volumes.
 VOLUMES = (names.VOLUME_SIZE, names.VOLUME_AVAILABLE, names.VOLUME_FILES, names.VOLUME_LOOK)
+#: And of backups.
+BACKUPS = (names.BACKUP_READY, names.BACKUP_TIME)
 
 
 async def ask(path: str, metrics: OperatorMetrics, **checks: bool) -> httpx2.Response:
@@ -77,7 +79,7 @@ async def test_every_metric_of_the_registry_is_exported() -> None:
     """What alerts and documents name is there; those that the clusters' caches give come with `export`."""
     metrics = OperatorMetrics()
     metrics.read_from(Sources())
-    metrics.export(lambda: [(each, []) for each in (names.INFO, names.CONDITION, names.ANSWERING, *VOLUMES)])
+    metrics.export(lambda: [(each, []) for each in (names.INFO, names.CONDITION, names.ANSWERING, *VOLUMES, *BACKUPS)])
     text = (await ask("/metrics", metrics)).text
     told = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     assert {each.name for each in names.METRICS} <= told

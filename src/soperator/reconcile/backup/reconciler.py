@@ -1,7 +1,7 @@
 """Reconciles SlurmBackups: gathers, decides whether a backup is due, creates its Job, and reports the result.
 
-The operator needs no memory for it: a Job says when its attempt began and for which request, and the status repeats it. If both are lost, a backup
-more is made.
+The operator needs no memory for it: a Job says when its attempt began and for which request. When the status says it too, the Job of a successful
+backup is deleted. If both are lost, one more backup is made.
 """
 
 from collections.abc import Mapping
@@ -94,6 +94,14 @@ class BackupControl:
         fields, is_complete = self._fields(context, step, now)
         if not is_complete:
             return PassOutcome("the report of the backup has not arrived yet", _SOON)
+        if (
+            context.job is not None
+            and context.attempt.phase == "succeeded"
+            and known.get("lastBackup") == fields["lastBackup"]
+        ):
+            # Its pod would keep the claims from being deleted, although it has ended.
+            await self._forget(context.job)
+            return PassOutcome("the result of the backup is in the status, and its Job is deleted", _SOON)
         if not step.begin:
             return await self._report(
                 context.obj, fields, self._condition(context, fields), self._wait(context, step, now)
@@ -105,11 +113,14 @@ class BackupControl:
         if context.job is not None:
             # The status has its result; it goes before the next one is created, because both have one name.
             await self._report(context.obj, fields, self._condition(context, fields), None)
-            meta = context.job.metadata
-            await self.operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
+            await self._forget(context.job)
             return PassOutcome("the Job of the former backup is deleted", _SOON)
         await self._begin(context, step, now)
         return PassOutcome(f"a backup begins{f' for the request {step.request}' if step.request else ''}", _SOON)
+
+    async def _forget(self, job: Job) -> None:
+        meta = job.metadata
+        await self.operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
 
     async def _begin(self, context: BackupContext, step: BackupStep, now: float) -> None:
         text = objects_text(self._objects(context.cluster))

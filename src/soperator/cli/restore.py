@@ -1,0 +1,285 @@
+"""`soperator restore`: makes a cluster again from a backup of a SlurmBackup, in a namespace where it no longer exists.
+
+No daemon of the cluster runs until everything is in its place: a pod reads and verifies the whole snapshot; then come the Secrets with keys, the
+database and the state on their claims, and last the objects, of which the operator makes the cluster. It may be ended at any time and run again,
+because the SlurmCluster is the last object.
+"""
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from soperator.cli.support.errors import CliError, report_errors
+from soperator.cli.support.say import say
+
+if TYPE_CHECKING:
+    from soperator.kube.api import Api
+    from soperator.render.backup.restore import Restoration, Verb
+
+_PERIOD = 1.0
+#: Seconds after which a pod that has not begun is given up.
+_BEGINS = 300.0
+
+
+def restore(
+    name: Annotated[str, typer.Argument(help="Name of the SlurmCluster that was backed up.")],
+    claim: Annotated[str, typer.Option("--claim", help="PersistentVolumeClaim with the repository.")],
+    password: Annotated[str, typer.Option("--password-secret", help="Secret with the password of the repository.")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
+    ] = "",
+    key: Annotated[str, typer.Option("--password-key", help="Entry of that Secret.")] = "password",
+    path: Annotated[str, typer.Option("--path", help="Folder of the repository in the claim.")] = "restic",
+    snapshot: Annotated[str, typer.Option(help="Id of a snapshot; default: the newest of this cluster.")] = "latest",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read the whole snapshot, print what it has, and change nothing.")
+    ] = False,
+    job_id_gap: Annotated[
+        int, typer.Option("--job-id-gap", min=0, help="Job ids to leave out, for jobs submitted after the backup.")
+    ] = 10000,
+    image: Annotated[str, typer.Option(help="Image for backups; default: that of the operator.")] = "",
+) -> None:
+    """Make a cluster again from a backup: its keys, accounting, queue and objects."""
+    with report_errors(name):
+        asyncio.run(_restore(name, namespace, (claim, path, password, key), (snapshot, verify, job_id_gap, image)))
+
+
+async def _restore(
+    name: str, namespace: str, repository: tuple[str, str, str, str], how: tuple[str, bool, int, str]
+) -> None:
+    from soperator.kube.api import Api
+    from soperator.render.backup.restore import Restoration
+
+    snapshot, verify, gap, image = how
+    async with Api.connect("soperator-cli", field_manager="soperator-restore") as api:
+        where = namespace or api.namespace
+        said = Restoration(where, name, image or await find_image(api), *repository, snapshot)
+        if not verify:
+            await check_absent(api, said)
+        found = await read(api, said)
+        say(summary(found))
+        if not verify:
+            await carry_out(api, said, found, gap)
+
+
+async def find_image(api: "Api") -> str:
+    """Return the image for backups with which the operator was installed; raises CliError without one."""
+    import msgspec
+
+    from soperator.kube.kinds import DEPLOYMENT
+    from soperator.kube.views import Custom
+
+    for each in (await api.list(DEPLOYMENT, Custom, labels="app.kubernetes.io/name=soperator")).items:
+        spec = msgspec.json.decode(each.spec, type=dict[str, Any])
+        for container in spec["template"]["spec"]["containers"]:
+            for variable in container.get("env", ()):
+                if variable["name"] == "SOPERATOR_IMAGE_BACKUP" and variable.get("value"):
+                    return str(variable["value"])
+    raise CliError(
+        "no Deployment of the operator names an image for backups: install the chart soperator, or give --image"
+    )
+
+
+async def check_absent(api: "Api", said: "Restoration") -> None:
+    """Raise CliError if the cluster exists, or pods of it: two slurmctlds on one state, or a worker with its former jobs, would lose more."""
+    from soperator.kube.errors import NotFound
+    from soperator.kube.kinds import POD, SLURMCLUSTER
+    from soperator.kube.views import Custom, Pod
+    from soperator.render.parts import labels
+
+    try:
+        await api.get(SLURMCLUSTER, Custom, said.namespace, said.cluster)
+    except NotFound:
+        pass
+    else:
+        raise CliError(
+            f"SlurmCluster {said.cluster} exists in namespace {said.namespace}: delete it first, or give --verify to look only"
+        )
+    pods = (await api.list(POD, Pod, said.namespace, labels=f"{labels.CLUSTER}={said.cluster}")).items
+    alive = sorted(each.metadata.name for each in pods if each.status.phase not in ("Succeeded", "Failed"))
+    if alive:
+        raise CliError(
+            f"pods of the former SlurmCluster {said.cluster} still run and may have its jobs: wait until they are gone, or delete them: "
+            + ", ".join(alive[:10])
+        )
+
+
+async def read(api: "Api", said: "Restoration") -> dict[str, Any]:
+    """Return what the snapshot has, after a pod has read and verified all of it."""
+    from soperator.kube.exec import Target
+    from soperator.kube.exec import exec as run
+    from soperator.render.backup.restore import FOUND, ROLE
+
+    say(f"reading snapshot {said.snapshot} of {said.namespace}/{said.cluster} on claim {said.claim}")
+    await _create(api, said, "read")
+    try:
+        await _reach(api, said, "read", "Running")
+        while True:
+            await _reach(api, said, "read", "Running")
+            done = await run(api, Target(said.namespace, said.pod("read"), ROLE), ["cat", FOUND])
+            if done.code == 0:
+                return dict(json.loads(done.stdout))
+            await asyncio.sleep(_PERIOD)
+    finally:
+        await _delete(api, said, "read")
+
+
+async def carry_out(api: "Api", said: "Restoration", found: dict[str, Any], gap: int) -> None:
+    """Restore keys, database and state, then the objects."""
+    from soperator.render.backup.restored import first_job_id, restored_objects
+
+    first = first_job_id(int(found["manifest"]["nextJobId"]), gap)
+    objects = restored_objects(found["objects"], said.namespace, first)
+    state, database = await make_claims(api, said, objects, has_database="database" in found["manifest"])
+    await make_secrets(api, said, found["secrets"])
+    say(f"{len(found['secrets'])} Secrets with keys are there; writing state{' and database' if database else ''}")
+    await _create(api, said, "write", state, database)
+    try:
+        await _reach(api, said, "write", "Succeeded")
+    finally:
+        await _delete(api, said, "write")
+    await check_absent(api, said)
+    await make_objects(api, objects)
+    say(
+        f"SlurmCluster {said.cluster} and {len(objects) - 1} other objects are there; the next job id is at least {first}"
+    )
+    if any(each["kind"] == "SlurmBackup" for each in objects):
+        say("its SlurmBackups are suspended: set suspend: false when you have looked at the cluster")
+
+
+async def make_claims(
+    api: "Api", said: "Restoration", objects: list[dict[str, Any]], has_database: bool
+) -> tuple[str, str]:
+    """Return the claims of the state and of the database (empty: none), created where the spec names none; raises CliError if one is missing."""
+    from pydantic import ValidationError
+
+    from soperator.api.slurmcluster import SlurmClusterSpec
+    from soperator.render.cluster.database import database_claim
+    from soperator.render.cluster.slurmctld import state_claim
+    from soperator.render.jail.claims import claim, render_state_claim
+    from soperator.render.parts import names
+    from soperator.render.parts.model import Cluster
+
+    try:
+        spec = SlurmClusterSpec.model_validate(objects[-1]["spec"])
+    except ValidationError as error:
+        raise CliError(f"the SlurmCluster of the backup cannot be read by this version: {error}") from None
+    cluster = Cluster(said.namespace, said.cluster, "", spec)
+    wanted = {state_claim(cluster): next(iter(render_state_claim(cluster)), None)}
+    if has_database:
+        own = spec.accounting_or_default.managed_database.claim
+        name = names.database(cluster.name)
+        wanted[database_claim(cluster)] = None if own.name else claim(cluster, name, own, "ReadWriteOnce", owned=False)
+    for name, body in wanted.items():
+        await _make_claim(api, said.namespace, name, body)
+    return state_claim(cluster), database_claim(cluster) if has_database else ""
+
+
+async def _make_claim(api: "Api", namespace: str, name: str, body: dict[str, Any] | None) -> None:
+    from soperator.kube.errors import NotFound
+    from soperator.kube.kinds import PVC
+    from soperator.kube.views import Meta
+
+    try:
+        await api.get(PVC, Meta, namespace, name)
+    except NotFound:
+        if body is None:
+            raise CliError(
+                f"the SlurmCluster names the PersistentVolumeClaim {name}, which does not exist: create it first"
+            ) from None
+        body["metadata"].pop("ownerReferences", None)
+        await api.create(PVC, body)
+
+
+async def make_secrets(api: "Api", said: "Restoration", secrets: dict[str, dict[str, str]]) -> None:
+    """Create the Secrets with keys; raises CliError before any is created if one exists with other content."""
+    import base64
+
+    from soperator.kube.errors import NotFound
+    from soperator.kube.kinds import SECRET
+    from soperator.kube.objects import Secret
+    from soperator.render.parts import labels
+
+    missing = []
+    for name, data in secrets.items():
+        try:
+            there = await api.get(SECRET, Secret, said.namespace, name)
+        except NotFound:
+            missing.append(name)
+            continue
+        if {key: base64.b64decode(text) for key, text in data.items()} != dict(there.data):
+            raise CliError(
+                f"Secret {name} exists in namespace {said.namespace} with other keys than the backup has: delete it, or rename it"
+            )
+    for name in missing:
+        # The operator takes keys that it has not made only where they say for which cluster they are.
+        meta = {"name": name, "namespace": said.namespace, "annotations": {labels.BROUGHT_FOR: said.cluster}}
+        await api.create(
+            SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": secrets[name]}
+        )
+
+
+async def make_objects(api: "Api", objects: list[dict[str, Any]]) -> None:
+    """Create the objects, or set their fields where they exist."""
+    from soperator.kube.kinds import kind_of
+
+    for each in objects:
+        await api.apply(kind_of(each), each)
+
+
+def summary(found: dict[str, Any]) -> str:
+    """Return what a snapshot has, for people."""
+    manifest = found["manifest"]
+    kinds = sorted(each["kind"] for each in found["objects"])
+    counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    database = manifest.get("database")
+    jobs = f"{database['jobs']} jobs in the database at {manifest['databaseTime']}" if database else "no database"
+    return "\n".join(
+        [
+            f"snapshot {found['snapshot']} is whole",
+            f"  state of {manifest['stateTime']}, Slurm {manifest['slurm'] or 'of unknown version'}; the next job id was {manifest['nextJobId']}",
+            f"  {jobs}",
+            f"  {counted}; {len(found['secrets'])} Secrets with keys",
+        ]
+    )
+
+
+async def _create(api: "Api", said: "Restoration", verb: "Verb", state: str = "", database: str = "") -> None:
+    from soperator.kube.errors import AlreadyExists
+    from soperator.kube.kinds import POD
+    from soperator.render.backup.restore import render_pod
+
+    try:
+        await api.create(POD, render_pod(said, verb, state, database))
+    except AlreadyExists:
+        raise CliError(
+            f"another restoration of {said.cluster} goes on: wait for it, or if nobody waits for it, delete pod {said.pod(verb)}"
+        ) from None
+
+
+async def _reach(api: "Api", said: "Restoration", verb: "Verb", phase: str) -> None:
+    """Return when the pod has this phase; raises CliError if it fails, or does not begin."""
+    from soperator.kube.kinds import POD
+    from soperator.kube.views import Pod
+    from soperator.reconcile import pod_status
+    from soperator.runtime.cache.store import Store
+
+    clock = asyncio.get_running_loop().time
+    until = clock() + _BEGINS
+    while True:
+        pod = await api.get(POD, Pod, said.namespace, said.pod(verb))
+        if pod.status.phase == phase:
+            return
+        if pod.status.phase in ("Failed", "Succeeded"):
+            raise CliError(pod_status.last_words(pod).removeprefix("soperator: ") or f"pod {said.pod(verb)} has ended")
+        if pod.status.phase != "Running" and clock() > until:
+            raise CliError(f"pod {said.pod(verb)} does not start: {pod_status.trouble(pod, Store())}")
+        await asyncio.sleep(_PERIOD)
+
+
+async def _delete(api: "Api", said: "Restoration", verb: "Verb") -> None:
+    from soperator.kube.kinds import POD
+
+    await api.delete(POD, said.namespace, said.pod(verb))

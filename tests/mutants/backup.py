@@ -1,0 +1,58 @@
+"""Conditions of backups and of restorations."""
+
+from tests.mutants.mutant import Mutant
+
+AGENT, UNIT = "src/soperator/agents/backup", "tests/unit/agents/backup"
+CLI, CLI_TEST = "src/soperator/cli/restore.py", ("tests/unit/cli/test_restore.py",)
+
+BACKUP = [
+    Mutant(
+        "src/soperator/policy/backup/schedule.py",
+        '    if seen.attempt.phase == "running":\n        return BackupStep(next=upcoming)\n',
+        "",
+        "a backup that is being made, to the next one",
+        ("tests/unit/policy/test_backup.py",),
+    ),
+    Mutant(
+        "src/soperator/api/validation/validate.py",
+        "        if used == claim:\n",
+        "        if False:\n",
+        "all backups, to a user who removes them in the jail, or together with the state",
+        ("tests/world/test_backup.py",),
+    ),
+    Mutant(
+        f"{AGENT}/state.py",
+        "            if _identities(source) == before:\n",
+        "            if True:\n",
+        "jobs, to a copy whose files are of different saves",
+        (f"{UNIT}/test_state.py",),
+    ),
+    Mutant(
+        f"{AGENT}/take.py",
+        "    restic.check(_SAMPLE)\n",
+        "",
+        "the good backups of a repository that is being damaged",
+        (f"{UNIT}/test_restic.py",),
+    ),
+    Mutant(
+        f"{AGENT}/restore.py",
+        "    if former:\n",
+        "    if False:\n",
+        "the state that was on the claim before a restoration",
+        (f"{UNIT}/test_restore.py",),
+    ),
+    Mutant(
+        CLI,
+        "    if alive:\n",
+        "    if False:\n",
+        "a job that runs twice, on a worker of the former cluster and on a new one",
+        CLI_TEST,
+    ),
+    Mutant(
+        CLI,
+        "        if {key: base64.b64decode(text) for key, text in data.items()} != dict(there.data):\n",
+        "        if False:\n",
+        "a cluster that comes back with keys that its users do not know",
+        CLI_TEST,
+    ),
+]
