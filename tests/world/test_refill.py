@@ -121,7 +121,7 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
         assert "request a, to fill it again," in ready(town)["message"]
         assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
         assert "request a" in town.says(kinds.NODESET, "worker")
-    reason = "soperator: the jail is to be filled anew"
+    reason = "soperator: the jail is to be filled again"
     town.slurm.set("worker-1", "IDLE", "DRAIN", reason=reason)
     async with operating(town):
         await town.settle(quiet=0.3)
@@ -155,7 +155,7 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
 async def test_the_job_of_an_overwrite_waits_for_a_fresh_look_at_slurm(town):
     """A node that takes jobs again since the last poll keeps login open, and the Job from being made."""
     await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
-    town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: the jail is to be filled anew")
+    town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: the jail is to be filled again")
     await town.settle(quiet=0.3)
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="maintenance")
     await town.settle(quiet=0.3)

@@ -22,7 +22,7 @@ from soperator.policy.workers.types import Action, Delete, WorkerPod
 from soperator.policy.workers.types import WorkerSnapshot as Workers
 from soperator.slurm.node import REASON_PREFIX, SlurmNode
 
-OVERWRITE = f"{REASON_PREFIX}the jail is to be filled anew"  # drains of an older operator have this text
+OVERWRITE = f"{REASON_PREFIX}the jail is to be filled again"
 
 
 @dataclass(frozen=True)
