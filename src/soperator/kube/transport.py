@@ -7,6 +7,7 @@ imported, since its models would cost more memory than the whole cache.
 
 import asyncio
 import random
+import socket
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,12 +16,18 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from soperator.http11 import Http11
 from soperator.kube.errors import ApiError, TooBusy, Unreachable, error_of
 from soperator.kube.kinds import Kind
 
 TRIES = 4
 LONGEST_WAIT = 30.0
+#: The kernel asks a silent server after 30 s, and gives it up 30 s later: a watch of a kind without objects hears nothing for minutes.
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -118,7 +125,9 @@ def connect(user_agent: str, transport: httpx2.AsyncBaseTransport | None = None)
     is_remote = config.fname is not None and urlsplit(config.cluster.server).hostname not in LOOPBACK
     params = ConnectionParams(trust_env=is_remote, transport=transport).httpx_params(config)  # type: ignore[arg-type]
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=16, keepalive_expiry=60.0)
-    if transport is None and not is_remote:
-        others = httpx2.AsyncHTTPTransport(verify=params["verify"], trust_env=False, limits=limits)
-        params |= {"transport": Http11(params["verify"], others)}
+    if transport is None and not is_remote:  # a given transport takes no proxy from the environment
+        own = httpx2.AsyncHTTPTransport(
+            verify=params["verify"], trust_env=False, limits=limits, socket_options=_KEEPALIVE
+        )
+        params |= {"transport": own}
     return httpx2.AsyncClient(**params, limits=limits, headers={"User-Agent": user_agent}), config.namespace

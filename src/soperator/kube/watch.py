@@ -27,7 +27,7 @@ class Timing:
     """The seconds for which a watch may be silent, and its requested duration, which is random so that watches spread out.
 
     Durations are long, because an idle operator sends few other requests; `idle` detects a dead peer. `silent` is the first deadline of a watch whose
-    predecessor was silent from its beginning to its end, as is usual for a kind without objects; there the kernel detects a dead peer (http11).
+    predecessor was silent from its beginning to its end, as is usual for a kind without objects; there the kernel detects a dead peer (`transport`).
     """
 
     idle: float = 90.0

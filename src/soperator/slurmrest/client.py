@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-from soperator.http11 import Http11
 from soperator.slurm.check_job import PREFIX
 from soperator.slurm.job import CheckJob, QueuedJob, SlurmJob, number, read_check_job, read_job, with_leaders
 from soperator.slurm.node import RestNode, SlurmNode, read_node
@@ -63,7 +62,7 @@ class SlurmRest:
         # get the token.
         self._client = httpx2.AsyncClient(
             base_url=address,
-            transport=transport or Http11(),
+            transport=transport,
             verify=False,
             trust_env=False,
             event_hooks={"response": [self._parser.watch]},
