@@ -28,7 +28,7 @@ SPEC = {
 QUEUE = "squeue -h -t PD --sort=-p,i -o '%i %j %u %Q'"
 SHARES = "sacctmgr -nP show assoc format=account,user,share"
 HOST_KEY = "ssh-keyscan -t ed25519 localhost 2> /dev/null | cut -d ' ' -f 2-"
-ROWS = "sacct -a -X -n -P -S now-2days -s CD -o jobid,jobname,user,account,end"
+ROWS = "sacct -a -X -n -P -S now-2days -E now -s CD -o jobid,jobname,user,account,end"
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_a_lost_cluster_comes_back(kept: Lab) -> None:
     waiting = [line.split()[0] for line in kept.ssh("root", QUEUE).splitlines()]
     rows, shares, key = (kept.ssh("root", each) for each in (ROWS, SHARES, HOST_KEY))
     latest = kept.ssh("alice", "sbatch --parsable -o /dev/null --wrap true").strip()
-    assert len(waiting) == WAITING
+    assert (len(waiting), len(rows.splitlines())) == (WAITING, len(done))
     refused = restore(kept)
     assert (refused.returncode, f"SlurmCluster {NAME} exists" in refused.stderr) == (1, True), refused.stderr
 
@@ -134,7 +134,7 @@ def test_a_lost_cluster_comes_back(kept: Lab) -> None:
     assert int(new) > int(latest)
     kept.until("the job that ran is queued again or runs", lambda: held.state() in ("PENDING", "RUNNING"), 60)
     kept.ssh("root", f"scancel {held.number}")
-    ended = f"sacct -X -n -P -S now-2days -s CD -o start,jobid -j {','.join(waiting)}"
+    ended = f"sacct -a -X -n -P -S now-2days -E now -s CD -o start,jobid -j {','.join(waiting)}"
     kept.until("the queue has run", lambda: len(kept.ssh("root", ended).splitlines()) == WAITING, 120)
     assert [line.split("|")[1] for line in sorted(kept.ssh("root", ended).splitlines())] == waiting
 
