@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _PERIOD = 1.0
 #: Seconds after which a pod that has not begun is given up.
 _BEGINS = 300.0
+#: Seconds for which the end of a pod is waited for.
+_ENDS = 60.0
 
 
 def restore(
@@ -280,6 +282,16 @@ async def _reach(api: "Api", said: "Restoration", verb: "Verb", phase: str) -> N
 
 
 async def _delete(api: "Api", said: "Restoration", verb: "Verb") -> None:
+    """Delete a pod, and return when it is gone: the next one has its name, and two must not write to one claim."""
+    from soperator.kube.errors import NotFound
     from soperator.kube.kinds import POD
+    from soperator.kube.views import Meta
 
     await api.delete(POD, said.namespace, said.pod(verb))
+    until = asyncio.get_running_loop().time() + _ENDS
+    while asyncio.get_running_loop().time() < until:
+        try:
+            await api.get(POD, Meta, said.namespace, said.pod(verb))
+        except NotFound:
+            return
+        await asyncio.sleep(_PERIOD)
