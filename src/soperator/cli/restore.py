@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _PERIOD = 1.0
 #: Seconds after which a pod that has not begun is given up.
 _BEGINS = 300.0
+#: Seconds in which the status of a pod shows that its container has ended.
+_SETTLES = 5.0
 #: Seconds for which the end of a pod is waited for.
 _ENDS = 60.0
 
@@ -110,6 +112,7 @@ async def check_absent(api: "Api", said: "Restoration") -> None:
 
 async def read(api: "Api", said: "Restoration") -> dict[str, Any]:
     """Return what the snapshot has, after a pod has read and verified all of it."""
+    from soperator.kube.errors import KubeError
     from soperator.kube.exec import Target
     from soperator.kube.exec import exec as run
     from soperator.render.backup.restore import FOUND, ROLE
@@ -120,7 +123,12 @@ async def read(api: "Api", said: "Restoration") -> dict[str, Any]:
         await _reach(api, said, "read", "Running")
         while True:
             await _reach(api, said, "read", "Running")
-            done = await run(api, Target(said.namespace, said.pod("read"), ROLE), ["cat", FOUND])
+            try:
+                done = await run(api, Target(said.namespace, said.pod("read"), ROLE), ["cat", FOUND])
+            except KubeError:  # the pod may have ended just now, and then its last message is the cause
+                await asyncio.sleep(_SETTLES)
+                await _reach(api, said, "read", "Running")
+                raise
             if done.code == 0:
                 return dict(json.loads(done.stdout))
             await asyncio.sleep(_PERIOD)
