@@ -101,8 +101,8 @@ JAIL = [
     ),
     Mutant(
         f"{S}/job_container_jail.c",
-        "	    regular_only(&report) == 0 && caps_limit(&report) == 0) {\n",
-        "	    caps_limit(&report) == 0) {\n",
+        " && regular_only(&report) == 0 && caps_limit(&report) == 0) {\n",
+        " && caps_limit(&report) == 0) {\n",
         "every sbcast on a node, which waits for a named pipe of a user",
         (f"{S}/tests/test_slurm.py::test_a_pipe_holds_no_thread_of_slurmd",),
     ),
