@@ -8,7 +8,7 @@ from soperator.policy.column_text import LENGTH
 from tests.kstatus import kstatus
 
 #: A sentence that ends, or has a part that ends, where a cause should stand.
-_BROKEN = re.compile(r": *(;|$)|^;|; *;|; *$|\(\)|  |\bNone\b")
+_BROKEN = re.compile(r": *(;|$)|^;|; *;|; *$|\(\)|  |(?<!['\w])None\b(?!')")
 
 
 def faults(objects: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -312,7 +312,7 @@ async def test_a_settled_cluster_with_accounting_costs_no_request(town):
 
 async def test_without_mariadb_operator_its_absence_is_told(town):
     """The sentence says what to install, or which field to remove; once the kind is there the resource is applied."""
-    town.fake.faults.append(Fault("patch", "mariadbs", 404, "NotFound", times=2))
+    town.fake.faults.append(Fault("patch", "mariadbs", 404, "NotFound", times=8))
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"mariadbOperator": {}}})
     await until(lambda: told(town) and told(town)[1] == "NoDatabase")
     assert (
