@@ -66,7 +66,7 @@ async def test_a_cordoned_node_drains_its_worker_and_lets_it_be_evicted_when_the
     town.slurm.nodes["worker-0"]["state"] = ["IDLE", "DRAIN"]
     await town.settle(quiet=0.3)
     assert protection(town, "demo-worker-0") == ("false", "true")
-    assert "Node m is cordoned: worker-0 drains" in town.says(kinds.NODESET, "worker")
+    assert "Node m is cordoned: worker-0 is drained" in town.says(kinds.NODESET, "worker")
     town.machine("m", unschedulable=False)
     await town.settle(quiet=0.3)
     assert protection(town, "demo-worker-0") == ("true", "false")
