@@ -1,4 +1,4 @@
-"""``python3 -m local``: a real Kubernetes on this machine."""
+"""``python3 -m local``: a real Kubernetes cluster on this machine."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from local.progress import Failure, say
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the commands and what they take."""
+    """Return the parser of the commands and their arguments."""
     top = argparse.ArgumentParser(prog="python3 -m local", description=__doc__)
     top.add_argument("--state", type=Path, default=DEFAULT_STATE, help="the cluster's folder (default: %(default)s)")
     commands = top.add_subparsers(dest="command", required=True)
@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def node(arguments: argparse.Namespace) -> None:
-    """Carry out ``node stop|start|cut|mend|exec NAME``."""
+    """Run ``node stop|start|cut|mend|exec NAME``."""
     state = cluster.state_of(arguments.state)
     match arguments.action:
         case "stop":
@@ -74,7 +74,7 @@ def node(arguments: argparse.Namespace) -> None:
 
 
 def pod(arguments: argparse.Namespace) -> None:
-    """Carry out ``pod kill|pause|resume|spoil NAMESPACE/POD CONTAINER``."""
+    """Run ``pod kill|pause|resume|spoil NAMESPACE/POD CONTAINER``."""
     state = cluster.state_of(arguments.state)
     if arguments.action == "spoil":
         lab.spoil(state, arguments.pod, arguments.container, arguments.port, arguments.delay, arguments.status)
@@ -82,14 +82,14 @@ def pod(arguments: argparse.Namespace) -> None:
 
 
 def clean(arguments: argparse.Namespace) -> None:
-    """Take the cluster down and remove every cache."""
+    """Stop the cluster and remove every cache."""
     cluster.down(cluster.state_of(arguments.state))
     cluster.remove_caches(cluster.state_of(arguments.state))
     say(f"removed {cache()} and {arguments.state}")
 
 
 def carry_out(arguments: argparse.Namespace) -> int:
-    """Carry out one command and return the exit code."""
+    """Run one command and return the exit code."""
     state = cluster.state_of(arguments.state)
     match arguments.command:
         case "machine":
@@ -119,7 +119,7 @@ def carry_out(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Run the command line; a failure that a person can act on is shown without a traceback."""
+    """Run the command line; print a failure with a known remedy without a traceback."""
     try:
         return carry_out(parser().parse_args())
     except (Failure, ValueError) as failure:

@@ -1,7 +1,6 @@
-"""The objects without which a cluster is not useful: rights for kubelets' clients, and a DNS server.
+"""The objects without which a cluster is not useful: permissions for the clients of kubelets, and a DNS server.
 
-CoreDNS is an ordinary Deployment. Its probes are quick and it answers at once, because a cluster that is made for one
-test should not wait for it.
+CoreDNS is an ordinary Deployment. Its probes have short intervals and no delay, because a cluster for one test should not wait for its DNS.
 """
 
 from typing import Any
@@ -47,7 +46,7 @@ def binding(name: str, role: str, to: Object) -> Object:
 
 
 def subject(kind: str, name: str) -> Object:
-    """Return a subject: the ``User`` that a certificate names, or the ``Group`` that it puts its user into."""
+    """Return a subject: the ``User`` or the ``Group`` that a client certificate names."""
     return {"kind": kind, "apiGroup": "rbac.authorization.k8s.io", "name": name}
 
 
@@ -62,11 +61,11 @@ def role(name: str, *rules: Object) -> Object:
 
 
 def render_rights() -> list[tuple[str, Object]]:
-    """Return path and object of what components need before they start.
+    """Yield the path and the object of each permission that components need before they start.
 
-    The API server is a client of kubelets (exec, logs); kube-proxy uses its Node's credentials; CoreDNS reads Services. Kubelets
-    may read claims at once: the Node authorizer learns of a pod a moment after its kubelet does, and a kubelet that was refused
-    tries again only 10 to 15 s later.
+    The API server is a client of kubelets (exec, logs); kube-proxy uses its Node's credentials; CoreDNS reads Services. Kubelets may read
+    all claims, because the Node authorizer learns of a pod shortly after the pod's kubelet does, and a kubelet retries a refused request
+    only after 10 to 15 s.
     """
     dns = role(
         "system:coredns",
@@ -113,7 +112,7 @@ def _container() -> Object:
 
 
 def _deployment() -> Object:
-    """Two replicas on different Nodes, so that names still resolve while one Node is off."""
+    """Return the Deployment of CoreDNS: two replicas on different Nodes, so that names still resolve while one Node is off."""
     wait = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}
     pod = {
         "serviceAccountName": "coredns",
@@ -147,7 +146,7 @@ def _deployment() -> Object:
 
 
 def render_dns() -> list[tuple[str, Object]]:
-    """Return path and object of everything that CoreDNS is."""
+    """Return the path and the object of each part of CoreDNS."""
     ports = [
         {"name": "dns", "port": 53, "protocol": "UDP"},
         {"name": "dns-tcp", "port": 53, "protocol": "TCP"},

@@ -1,4 +1,4 @@
-"""The few requests to the API server that starting a cluster needs, as the administrator."""
+"""The requests to the API server that the start of a cluster needs, with the administrator's credentials."""
 
 import http.client
 import json
@@ -15,12 +15,12 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 @dataclass(frozen=True)
 class Api:
-    """A client with the administrator's certificate; one connection per request, no state."""
+    """A client with the administrator's certificate; each request opens its own connection."""
 
     pki: Path
 
     def request(self, method: str, path: str, body: object = None, accept: str = "*/*") -> tuple[int, str]:
-        """Return status and text of one request; ``OSError`` when nobody answers."""
+        """Return the status and the text of one response; raises ``OSError`` if the server does not answer."""
         context = ssl.create_default_context(cafile=str(self.pki / "ca.crt"))
         context.load_cert_chain(self.pki / "client-certificate.pem", self.pki / "client-key.pem")
         connection = http.client.HTTPSConnection(str(HOST), API_PORT, timeout=10, context=context)
@@ -35,14 +35,14 @@ class Api:
             connection.close()
 
     def is_ready(self) -> bool:
-        """Does the API server say that it is ready?"""
+        """Return whether the API server reports that it is ready."""
         try:
             return self.request("GET", "/readyz")[0] == 200
         except OSError:
             return False
 
     def get(self, path: str, table: bool = False) -> dict[str, Any] | None:
-        """Return an object or a list, or the table that kubectl prints of it; None when there is none."""
+        """Return an object or a list, or the table that kubectl prints of it; None if it does not exist."""
         status, text = self.request("GET", path, accept=TABLE if table else "*/*")
         if status == 404:
             return None
@@ -52,7 +52,7 @@ class Api:
         return found
 
     def ensure(self, path: str, body: dict[str, Any]) -> None:
-        """Create an object unless it is there; one that is there is left as it is."""
+        """Create an object unless it exists; an existing object is not changed."""
         if self.get(f"{path}/{body['metadata']['name']}") is not None:
             return
         status, text = self.request("POST", path, body)
@@ -61,6 +61,6 @@ class Api:
 
 
 def is_true(found: dict[str, Any], condition: str) -> bool:
-    """Is this condition of an object True?"""
+    """Return whether a condition of an object is True."""
     conditions = found.get("status", {}).get("conditions", [])
     return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)

@@ -1,6 +1,6 @@
-"""Write a container image without a tool: a docker-archive is a tar of a layer's tar, a configuration and a manifest.
+"""Writes a container image without any tool: a docker-archive is a tar of a layer's tar, a configuration and a manifest.
 
-The same input gives the same bytes (no clock, sorted names), so that an image's digest changes only with its content.
+The same input gives the same bytes (no clock, sorted names), so an image's digest changes only with its content.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def _tar(files: Mapping[str, File]) -> bytes:
 
 
 def docker_archive(to: Path, tag: str, files: Mapping[str, File], entrypoint: list[str]) -> None:
-    """Write an image of one layer that holds ``files`` (path → file) and runs ``entrypoint``."""
+    """Write an image with one layer that contains ``files`` (path → file) and runs ``entrypoint``."""
     layer = _tar(files)
     diff_id = f"sha256:{hashlib.sha256(layer).hexdigest()}"
     config = {
@@ -55,7 +55,7 @@ def docker_archive(to: Path, tag: str, files: Mapping[str, File], entrypoint: li
 
 
 def identity(archive: Path) -> dict[str, str]:
-    """Return tag → name of the configuration (its digest) for every image in a docker-archive."""
+    """Return a map from tag to the name of the configuration (its digest) for every image in a docker-archive."""
     with tarfile.open(archive) as tar:
         member = tar.extractfile("manifest.json")
         if member is None:

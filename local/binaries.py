@@ -1,8 +1,8 @@
-"""The programs of a cluster, built from source once, or taken from where they are already built.
+"""The programs of a cluster, built from source once, or copied from a folder of prebuilt programs.
 
-Kubernetes, containerd, runc, helm, KWOK and a CoreDNS with nine plugins share one module (``go/kubernetes``), so that
-what they have in common is compiled once; etcd needs older libraries and has a module of its own. The result lies in a
-folder named after everything that it was made from: an unchanged input is found, not built.
+Kubernetes, containerd, runc, helm, KWOK and a CoreDNS with nine plugins share one module (``go/kubernetes``), so that their common packages
+are compiled once; etcd needs older libraries and has its own module. The name of the result's folder is a hash of all inputs, so an
+unchanged input needs no build.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ PROGRAMS = tuple(program for build in BUILDS for program in build.packages.value
 
 
 def key(sources: Path = GO_SOURCES, taken_from: str = "") -> str:
-    """Return the name for the result: a hash of modules, commands, and where programs are taken from instead."""
+    """Return the name of the result: a hash of modules, commands, and the source of prebuilt programs."""
     commands = [command(build, Path("go"), Path("bin")) for build in BUILDS]
     digest = hashlib.sha256(f"{commands}{taken_from}".encode())
     for file in sorted(sources.rglob("*")):
@@ -70,12 +70,12 @@ def key(sources: Path = GO_SOURCES, taken_from: str = "") -> str:
 
 
 def folder() -> Path:
-    """Return the folder in which the programs lie once ``make`` is done."""
+    """Return the folder that has the programs after ``make``."""
     return cache() / "bin" / key(taken_from=os.environ.get("KUBERNETES_BINARIES", ""))
 
 
 def command(build: Build, go: Path, into: Path) -> list[str]:
-    """Return the ``go build`` command; debug information is left out because making it costs time."""
+    """Return the ``go build`` command; it leaves out debug information, which takes time to generate."""
     tags = ["-tags", build.tags] if build.tags else []
     one = next(iter(build.packages.values())) if len(build.packages) == 1 else ""
     flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _LINK, *tags, "-o", f"{into}/{one}"]
@@ -83,7 +83,7 @@ def command(build: Build, go: Path, into: Path) -> list[str]:
 
 
 def _packages(build: Build, go: Path, environment: dict[str, str]) -> int:
-    """Return how many packages the build compiles if none is in Go's cache; 0 if Go does not say."""
+    """Return how many packages the build compiles if none is in Go's cache; 0 if Go does not list them."""
     tags = ["-tags", build.tags] if build.tags else []
     listed = subprocess.run(
         [str(go), "list", "-deps", "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}", *tags, *build.packages],
@@ -97,14 +97,15 @@ def _packages(build: Build, go: Path, environment: dict[str, str]) -> int:
 
 
 def compiled(log: str) -> int:
-    """Return how many packages a log of `go build -v` names: one on a line by itself; lines about downloads begin with "go:"."""
+    """Return how many packages a log of `go build -v` names: each is alone on its line; lines about downloads begin with "go:"."""
     return sum(1 for line in log.splitlines() if line and " " not in line and not line.startswith(("go:", "#")))
 
 
 def progress(done: int, total: int, seconds: float) -> str:
-    """Return the sentence about a build that has compiled so many packages of the total after so many seconds.
+    """Return the progress message of a build, from the compiled packages, the total, and the seconds so far.
 
-    The time left is in proportion to the packages, and is not given before a twentieth is done: packages differ, and downloads come first.
+    The remaining time is in proportion to the packages. It is left out before a twentieth is compiled: packages differ, and downloads come
+    first.
     """
     if not total:
         return f"{done} packages are compiled"
@@ -168,7 +169,7 @@ def _take(source: str, into: Path) -> None:
 
 
 def make() -> Path:
-    """Return the folder with all programs, made now if it is not there."""
+    """Return the folder with all programs, and build it if it does not exist."""
     result = folder()
     if not result.exists():
         with locked(result.with_suffix(".lock")):

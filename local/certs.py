@@ -1,7 +1,7 @@
-"""Keys, certificates and kubeconfigs: who may speak to whom. kubeadm makes them, as on any cluster.
+"""Keys, certificates and kubeconfigs of the components.
 
-They are kept from one start to the next, because no address in them ever changes (``plan``); another version of
-Kubernetes or a changed configuration makes new ones.
+kubeadm creates them, as on any cluster. They are kept from one start to the next, because no address in them ever changes (``plan``);
+another version of Kubernetes or a changed configuration makes new ones.
 """
 
 import base64
@@ -46,7 +46,7 @@ def render_kubeadm(pki: Path, node_name: str = "control-plane") -> str:
 
 
 def render_kubeconfig_parts(kubeconfig: str) -> dict[str, bytes]:
-    """Return the client's certificate and key that a kubeconfig carries, decoded, for clients that want files."""
+    """Return the client's certificate and key of a kubeconfig, decoded, for clients that need files."""
     parts = {}
     for name in ("client-certificate", "client-key"):
         found = re.search(rf"{name}-data: (\S+)", kubeconfig)
@@ -80,7 +80,7 @@ def _make_control_plane(kubeadm: Path, state: State) -> None:
 
 
 def make(kubeadm: Path, state: State) -> bool:
-    """Make the control plane's credentials and the kubeconfig, unless they are there; say whether they are new."""
+    """Create the control plane's credentials and the kubeconfig if they are missing; return whether they are new."""
     config = render_kubeadm(state.pki)
     key = hashlib.sha256(config.encode()).hexdigest()
     mark = state.pki / "made-for"
@@ -97,7 +97,7 @@ def make(kubeadm: Path, state: State) -> bool:
 
 
 def make_for_node(kubeadm: Path, state: State, plan: NodePlan) -> Path:
-    """Return the kubelet's kubeconfig (user system:node:NAME), made now if it is not there."""
+    """Return the kubelet's kubeconfig (user system:node:NAME), and create it if it is missing."""
     folder = state.pki / plan.name
     made = folder / "kubelet.conf"
     if not made.exists():

@@ -1,7 +1,7 @@
-"""The cluster's cgroups: one per Node for its pods, one for all the cluster's own programs.
+"""The cluster's cgroups: one per Node for its pods, and one for all of the cluster's own programs.
 
-Without one of their own, the programs would stay in the cgroup of the shell or the test that started them, count
-against its memory, and die with it. Both versions of cgroups are served: version 1 has a tree per controller.
+Otherwise the programs would stay in the cgroup of the shell or the test that started them, count against its memory limit, and end with it.
+Both versions of cgroups are supported: version 1 has a hierarchy per controller.
 """
 
 import time
@@ -16,20 +16,20 @@ PROGRAMS = f"{TOP}/programs"
 
 
 def hierarchies(root: Path = ROOT) -> list[Path]:
-    """Return the mounted trees: several with version 1, the root itself with version 2."""
+    """Return the mounted hierarchies: several with version 1, the root itself with version 2."""
     if (root / "cgroup.controllers").exists():
         return [root]
     return sorted(folder for folder in root.iterdir() if (folder / "cgroup.procs").exists())
 
 
 def entering(argv: Sequence[str], root: Path = ROOT) -> list[str]:
-    """Return the command that joins the cgroup of the cluster's programs and then becomes ``argv``."""
+    """Return the command that joins the cgroup of the cluster's programs and then executes ``argv``."""
     files = " ".join(f"{hierarchy}/{PROGRAMS}/cgroup.procs" for hierarchy in hierarchies(root))
     return ["sh", "-c", f'for file in {files}; do echo $$ >"$file" || exit 1; done; exec "$@"', "sh", *argv]
 
 
 def make(path: str, root: Path = ROOT) -> None:
-    """Make one cgroup (``soperator/node-1``) in every tree, with what it needs to hold processes and children."""
+    """Create one cgroup (``soperator/node-1``) in every hierarchy, with the settings that processes and child cgroups need."""
     for hierarchy in hierarchies(root):
         above = hierarchy
         for part in Path(path.strip("/")).parts:
@@ -41,7 +41,7 @@ def make(path: str, root: Path = ROOT) -> None:
 
 
 def _hand_down(above: Path) -> None:
-    """Version 2: let children use every controller that this cgroup has."""
+    """Enable every controller of this cgroup for its children (version 2)."""
     control = above / "cgroup.subtree_control"
     if control.exists():
         for controller in (above / "cgroup.controllers").read_text().split():
@@ -49,7 +49,7 @@ def _hand_down(above: Path) -> None:
 
 
 def _copy_cpuset(above: Path, folder: Path) -> None:
-    """Version 1: a new cpuset has no CPU and no memory, and takes no process, until they are copied from above."""
+    """Copy CPUs and memory nodes from the parent (version 1): a new cpuset has none, and takes no process without them."""
     for setting in ("cpuset.cpus", "cpuset.mems"):
         target = folder / setting
         if not (folder / "cgroup.controllers").exists() and target.exists() and not target.read_text().strip():
@@ -57,7 +57,7 @@ def _copy_cpuset(above: Path, folder: Path) -> None:
 
 
 def remove(path: str = TOP, root: Path = ROOT, patience: float = 5.0) -> None:
-    """Remove the cluster's cgroups, or those of one Node, deepest first; a process just killed may hold one for a moment."""
+    """Remove the cluster's cgroups, or those of one Node, deepest first; a process that was just killed may delay the removal for a moment."""
     deadline = time.monotonic() + patience
     for hierarchy in hierarchies(root):
         top = hierarchy / path.strip("/")

@@ -1,6 +1,7 @@
-"""`python3 -m local.chart_readme`: the README of each chart, made of Chart.yaml and the comments in values.yaml, so that each value stands once.
+"""`python3 -m local.chart_readme`: generates the README of each chart from Chart.yaml and the comments in values.yaml.
 
-A value is a key of values.yaml, and its meaning is the comment on its line. A key without a comment of its own belongs to the one above it.
+So each value is described once. A value is a key of values.yaml, and its description is the comment on its line. A key without a comment
+belongs to the key above it.
 """
 
 import re
@@ -26,7 +27,7 @@ _KEY = re.compile(r"^( *)([A-Za-z][A-Za-z0-9]*):(?: +(.*?))?(?:  # (.*))?$")
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a chart: its path, its default as it stands in the file, and its meaning."""
+    """One value of a chart: its path, its default as written in the file, and its description."""
 
     path: str
     default: str
@@ -68,7 +69,7 @@ def text(chart: str) -> str:
 
 
 def values(content: str) -> Iterator[Value]:
-    """Yield the values of a file that have a comment, and those without children that lack one."""
+    """Yield the values of a file that have a comment, and the keys without children that lack one."""
     above: list[str] = []
     lines = content.splitlines()
     for number, line in enumerate(lines):
@@ -89,7 +90,7 @@ def _is_parent(lines: list[str], number: int, depth: int) -> bool:
 
 
 def _has_meaning_above(lines: list[str], number: int, depth: int) -> bool:
-    """Return whether the nearest key of a smaller depth has a comment, which is about its children too."""
+    """Return whether the nearest parent key has a comment, which also describes its children."""
     for line in reversed(lines[:number]):
         if (found := _KEY.match(line)) and len(found[1]) // 2 < depth:
             return "# " in line

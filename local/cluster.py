@@ -1,6 +1,7 @@
-"""Bring a cluster up, tell how it is, take it down. The order of things is here; how each is done is elsewhere.
+"""Starts a cluster, reports its state, and stops it.
 
-Everything can be done twice: ``up`` starts what does not run, ``down`` stops what does, after a crash at any point too.
+This module has the order of the steps; other modules have the steps. Each command is idempotent: ``up`` starts the parts that do not run,
+and ``down`` stops the parts that do, after a crash at any point too.
 """
 
 import json
@@ -22,7 +23,7 @@ from local.progress import Failure, say
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for at the last ``up``; kept for commands that come later."""
+    """The options of the last ``up``, kept for later commands."""
 
     nodes: int
     grace_period: str | None = None
@@ -30,7 +31,7 @@ class Settings:
 
 
 def state_of(folder: Path = DEFAULT_STATE) -> State:
-    """Return the state that lies in ``folder``."""
+    """Return the state in ``folder``."""
     return State(folder.resolve())
 
 
@@ -40,13 +41,13 @@ def records_of(state: State) -> Records:
 
 
 def settings_of(state: State) -> Settings | None:
-    """Return what was asked for, or None when no cluster is up."""
+    """Return the options of the last ``up``, or None if no cluster is up."""
     file = state.records / "settings.json"
     return Settings(**json.loads(file.read_text())) if file.exists() else None
 
 
 def fleet_of(state: State) -> Fleet:
-    """Return the running cluster, for commands that need one."""
+    """Return the running cluster; raises Failure if there is none."""
     settings = settings_of(state)
     if settings is None:
         raise Failure(f"no cluster runs in {state.root}: up --nodes 2")
@@ -54,14 +55,14 @@ def fleet_of(state: State) -> Fleet:
 
 
 def write_settings(state: State, settings: Settings) -> None:
-    """Remember what was asked for, and write what other programs read."""
+    """Store the options, and write the files for other programs."""
     state.records.mkdir(parents=True, exist_ok=True)
     (state.records / "settings.json").write_text(json.dumps(settings.__dict__))
     state.env.write_text(f'export KUBECONFIG="{state.kubeconfig}"\nexport PATH="{settings.binaries}:$PATH"\n')
 
 
 def start_control_plane(fleet: Fleet, api: Api) -> None:
-    """Start etcd and the API server, then, once that answers, its clients, and the rights that they need."""
+    """Start etcd and the API server; once the API server answers, start its clients and create their permissions."""
     fleet.state.config.mkdir(parents=True, exist_ok=True)
     (fleet.state.config / "audit-policy.yaml").write_text(controlplane.render_audit_policy())
     fleet.state.etcd.mkdir(mode=0o700, exist_ok=True)
@@ -76,9 +77,9 @@ def start_control_plane(fleet: Fleet, api: Api) -> None:
 
 
 def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path]) -> None:
-    """Switch a Node on and start containerd with its images.
+    """Start a Node and its containerd, and import the images.
 
-    A Node whose disk is new (first start, or replaced) also forgets the containers that its image store remembers.
+    A Node with a new disk (first start, or replaced) also deletes the containers that its image store remembers.
     """
     is_new = not fleet.state.node(plan.name).exists()
     init = machines.running_init(plan, fleet.records)
@@ -114,20 +115,20 @@ def wait_for_containerd(fleet: Fleet, store: Store) -> None:
 
 
 def start_kubelet(fleet: Fleet, plan: NodePlan) -> None:
-    """Start what makes the machine a Node of the cluster; the API server must be ready."""
+    """Start the kubelet and kube-proxy of a Node; the API server must be ready."""
     certs.make_for_node(fleet.binaries / "kubeadm", fleet.state, plan)
     components.start(fleet, f"{plan.name}/kubelet")
     components.start(fleet, f"{plan.name}/kube-proxy")
 
 
 def ready_nodes(api: Api) -> set[str]:
-    """Return the names of the Nodes that Kubernetes calls Ready."""
+    """Return the names of the Nodes that Kubernetes reports as Ready."""
     found = api.get("/api/v1/nodes") or {"items": []}
     return {str(item["metadata"]["name"]) for item in found["items"] if is_true(item, "Ready")}
 
 
 def up(state: State, nodes: int, grace_period: str | None = None) -> None:
-    """Start a cluster of ``nodes`` Nodes, or what of it does not run, and wait until all of it is ready."""
+    """Start a cluster of ``nodes`` Nodes, or the parts of it that do not run, and wait until all parts are ready."""
     if not 1 <= nodes <= MAX_NODES:
         raise Failure(f"--nodes {nodes}: from 1 to {MAX_NODES}")
     with locked(state.lock):
@@ -135,7 +136,7 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
 
 
 def _clear_abandoned(state: State) -> None:
-    """Remove what another state's cluster left when it died as a whole, as all do when a session or a container ends."""
+    """Remove the remains of another state's cluster whose processes all died, as they do at the end of a session or a container."""
     present = network.owner()
     if present in {None, str(state.root)}:
         return
@@ -190,7 +191,7 @@ def wait_until_ready(fleet: Fleet, api: Api, plans: Sequence[NodePlan]) -> None:
 
 
 def down(state: State) -> None:
-    """Stop the cluster and put the machine back as it was; keep credentials, logs and the Nodes' images."""
+    """Stop the cluster and restore the machine's settings; keep credentials, logs and the Nodes' images."""
     with locked(state.lock):
         _down(state)
 
@@ -227,7 +228,7 @@ def remove_caches(state: State) -> None:
 
 
 def load_images(state: State, archives: Sequence[Path], only: str | None = None) -> None:
-    """Import image archives into all Nodes that are on, or into one."""
+    """Import image archives into all running Nodes, or into one."""
     fleet = fleet_of(state)
     settings = settings_of(state)
     plans = [node_plan(only)] if only else node_plans(settings.nodes if settings else 0)

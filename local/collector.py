@@ -1,6 +1,6 @@
-"""An OpenTelemetry collector with what examples/logs/collector.yaml names, built from Go modules, for the tests of that configuration.
+"""An OpenTelemetry collector with the components that examples/logs/collector.yaml names, built from Go modules, for the tests of that configuration.
 
-It is no part of the local cluster: building it takes three minutes of a processor, and nothing else needs it.
+It is not part of the local cluster: its build takes three minutes of CPU time, and only those tests need it.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ COMMAND = ("build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w
 
 
 def _place() -> Path:
-    """Where it lies: a folder named after everything that it is made from."""
+    """Return the path of the collector: its folder's name is a hash of all inputs."""
     digest = hashlib.sha256(repr(COMMAND).encode())
     for file in sorted(SOURCES.iterdir()):
         digest.update(f"{file.name}\0".encode() + file.read_bytes())
@@ -26,13 +26,13 @@ def _place() -> Path:
 
 
 def find() -> Path | None:
-    """Where it is; None where it was not built."""
+    """Return the path of the collector; None if it is not built."""
     place = _place()
     return place if place.exists() else None
 
 
 def build() -> Path:
-    """Have it: built now if it is not there."""
+    """Return the path of the collector, and build it if it is missing."""
     place = _place()
     with locked(place.parent.with_suffix(".lock")):
         if not place.exists():

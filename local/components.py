@@ -1,4 +1,4 @@
-"""Start and stop single programs, on the control plane and on Nodes, and notice at once when one has died."""
+"""Starts and stops single programs, on the control plane and on Nodes, and detects at once when one has ended."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from local.progress import Failure
 
 @dataclass(frozen=True)
 class Fleet:
-    """What every command needs to know of a cluster: its files, its processes, its programs."""
+    """The parts of a cluster that each command needs: its files, its processes, its programs."""
 
     state: State
     records: Records
@@ -29,7 +29,7 @@ def names(plans: tuple[NodePlan, ...]) -> list[str]:
 
 
 def full_name(name: str) -> str:
-    """Return the name of a component as recorded: ``apiserver`` and ``scheduler`` may go without ``kube-``."""
+    """Return the recorded name of a component: the prefix ``kube-`` of ``apiserver`` and ``scheduler`` is optional."""
     if "/" in name or name in controlplane.NAMES:
         return name
     if f"kube-{name}" in controlplane.NAMES:
@@ -38,13 +38,13 @@ def full_name(name: str) -> str:
 
 
 def is_running(fleet: Fleet, name: str) -> bool:
-    """Does the program run?"""
+    """Return whether the program runs."""
     process = fleet.records.read(name)
     return process is not None and is_alive(process)
 
 
 def start(fleet: Fleet, name: str) -> bool:
-    """Start one program unless it runs; say whether it had to be started."""
+    """Start one program unless it runs; return whether it was started."""
     if is_running(fleet, name):
         return False
     log = fleet.state.log(name)
@@ -65,7 +65,7 @@ def start(fleet: Fleet, name: str) -> bool:
 
 
 def halt(fleet: Fleet, name: str, patience: float = 3.0) -> bool:
-    """Stop one program; say whether it ran."""
+    """Stop one program; return whether it was running."""
     process = fleet.records.read(name)
     if process is None:
         return False
@@ -77,20 +77,20 @@ def halt(fleet: Fleet, name: str, patience: float = 3.0) -> bool:
 
 
 def dead(records: Records) -> list[Process]:
-    """Return what was started, not stopped on purpose, and yet does not run."""
+    """Return the programs that were started and not stopped, and that no longer run."""
     found = [process for process in records.all() if not is_alive(process) and not process.is_leaving]
     # Another thread may have stopped one of them since its record was read: then it stands otherwise now.
     return [process for process in found if records.read(process.name) == process]
 
 
 def check_alive(records: Records) -> None:
-    """Fail with the tail of its log when a program has died."""
+    """Raise Failure with the end of the log if a program has ended."""
     for process in dead(records):
         raise Failure(f"{process.name} (pid {process.pid}) has died; the end of {process.log}:\n{tail(process.log)}")
 
 
 def wait_for(what: str, is_there: Callable[[], bool], records: Records, patience: float = 90.0) -> None:
-    """Wait until ``is_there``, and stop waiting at once when any program of the cluster dies."""
+    """Wait until ``is_there`` returns true; raise Failure at once if any program of the cluster ends."""
     deadline = time.monotonic() + patience
     while not is_there():
         check_alive(records)

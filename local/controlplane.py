@@ -1,7 +1,7 @@
 """The four programs of a control plane and their flags.
 
-etcd keeps the objects, the API server alone speaks to it, and the controller manager and the scheduler are clients of
-the API server like everybody else. Every program trusts the one authority of ``certs``.
+etcd stores the objects, and only the API server connects to it. The controller manager and the scheduler are clients of the API server like
+all others. Every program trusts the one certificate authority of ``certs``.
 """
 
 import json
@@ -16,7 +16,7 @@ ETCD_PEER_URL = "https://127.0.0.1:2380"
 
 
 def render_audit_policy() -> str:
-    """Return a policy that logs every request when it is answered, without bodies, and a watch also when it begins."""
+    """Return an audit policy that logs every request when it is answered, without bodies, and a watch also when it begins."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -27,7 +27,7 @@ def render_audit_policy() -> str:
 
 
 def etcd(state: State) -> list[str]:
-    """Return etcd's flags; it may lose data when the machine loses power, which a cluster for tests can afford."""
+    """Return etcd's flags. etcd does not sync to disk, so it may lose data at a power failure; a test cluster accepts that."""
     pki = state.pki / "etcd"
     return [
         "--name=local",

@@ -1,4 +1,4 @@
-"""The Debian packages that the cluster, its images and its tests need, installed once."""
+"""The Debian packages that the cluster, its images and its tests need."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def missing() -> list[str]:
 
 
 def apt(*arguments: str) -> None:
-    """Run apt-get without questions; show its output only when it fails."""
+    """Run apt-get without questions; print its output only if it fails."""
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     argv = ["apt-get", "-q", "-y", *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
@@ -53,7 +53,7 @@ def apt(*arguments: str) -> None:
 
 
 def install() -> None:
-    """Install what is missing; a machine that has everything is left alone."""
+    """Install the missing packages; does nothing if all are installed."""
     wanted = missing()
     if not wanted:
         say("Debian packages: all present")

@@ -1,8 +1,8 @@
-"""The main job: from nothing to a trained classifier in a Slurm cluster, as a user would do it.
+"""The demo: from nothing to a trained classifier in a Slurm cluster, with the commands of a user.
 
-Everything here is a command that a person could type: helm for the installation, kubectl to look, ssh to work. With
-`ON`, the path of a kubeconfig, the same happens in that cluster, where the images have to be pullable (`SOPERATOR_IMAGES` is the prefix of
-their names); without it the local one is started.
+All steps are commands that a person could type: helm for the installation, kubectl to observe, ssh to work. With `ON`, the path of a
+kubeconfig, the demo runs in that cluster, which must be able to pull the images (`SOPERATOR_IMAGES` is the prefix of their names). Without
+`ON` the local cluster is started.
 """
 
 import argparse
@@ -28,12 +28,12 @@ PATIENCE = 600.0
 
 
 class DemoError(Exception):
-    """A step failed; the text says which, and what it printed."""
+    """A step failed; the text names the step and has its output."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The cluster to install into: its kubeconfig, the commands' search path, and whether it is ours."""
+    """The target cluster: its kubeconfig, the search path of commands, and whether it is the local cluster."""
 
     kubeconfig: str
     path: str
@@ -41,11 +41,11 @@ class Target:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment in which kubectl and helm speak to it; it is ours otherwise, for without a HOME they write where they stand."""
+        """Return the environment of kubectl and helm with this cluster's kubeconfig and search path."""
         return os.environ | {"KUBECONFIG": self.kubeconfig, "PATH": self.path}
 
     def run(self, *command: str, stdin: str | None = None) -> str:
-        """What a command printed; raises DemoError with its errors."""
+        """Return the output of a command; raises DemoError with its errors."""
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=self.env, check=False)
         except FileNotFoundError as error:
@@ -55,24 +55,24 @@ class Target:
         return done.stdout
 
     def look(self, kind: str, name: str) -> dict[str, object]:
-        """One object as kubectl prints it."""
+        """Return one object as kubectl prints it."""
         found: dict[str, object] = json.loads(self.run("kubectl", "-n", NAMESPACE, "get", kind, name, "-o", "json"))
         return found
 
 
 class Clock:
-    """Says what is being done, and how long it has been."""
+    """Prints each step with the seconds since the start."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
-        """One line with the seconds since the start."""
+        """Print one line with the seconds since the start."""
         print(f"[{time.monotonic() - self._began:6.1f} s] {text}", flush=True)
 
 
 def main() -> int:
-    """Run the demo; the exit code is 0 when the job ended as it should."""
+    """Run the demo; the exit code is 0 if the job succeeded."""
     parser = argparse.ArgumentParser(prog="python3 -m local.demo", description=__doc__)
     parser.add_argument("--only-cluster", action="store_true", help="stop when the Slurm cluster is available")
     parser.add_argument("--auth", choices=("slurm", "munge"), default="slurm")
@@ -93,7 +93,7 @@ def main() -> int:
 
 
 def prepare(clock: Clock) -> Target:
-    """The cluster to install into, started and with the images in it where it is ours."""
+    """Return the target cluster; the local cluster is started and its images are loaded first."""
     if chosen := chosen_kubeconfig(os.environ):
         clock.say(f"using the cluster of {chosen}")
         return Target(chosen, os.environ["PATH"], is_local=False)
@@ -109,9 +109,9 @@ def prepare(clock: Clock) -> Target:
 
 
 def chosen_kubeconfig(environment: Mapping[str, str]) -> str:
-    """Return the kubeconfig of the cluster to install into, empty for the local one.
+    """Return the kubeconfig of the target cluster, empty for the local one.
 
-    A cluster that is not ours has to be named in ON: a KUBECONFIG that somebody has set for other work is none. Raises DemoError.
+    Another cluster must be named in ON: a KUBECONFIG that was set for other work does not select it. Raises DemoError.
     """
     named, given = environment.get("ON", ""), environment.get("KUBECONFIG", "")
     if named or not given or Path(given).resolve() == (STATE / "kubeconfig").resolve():
@@ -123,14 +123,14 @@ def chosen_kubeconfig(environment: Mapping[str, str]) -> str:
 
 
 def local_target() -> Target:
-    """The local cluster, as it was brought up last, with the programs that it was built of."""
+    """Return the local cluster with the options of its last start, and its programs."""
     from local import binaries
 
     return Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
 
 
 def install(target: Target, clock: Clock, auth: str) -> None:
-    """Install the charts: our kinds, the operator, storage where the cluster is ours, and the Slurm cluster."""
+    """Install the charts: the CRDs, the operator, storage in the local cluster, and the Slurm cluster."""
     clock.say("installing the charts soperator-crds, soperator, slurm-cluster")
     helm(target, "soperator-crds", "soperator-system")
     helm(target, "soperator", "soperator-system", *image_settings(target))
@@ -161,7 +161,7 @@ def install(target: Target, clock: Clock, auth: str) -> None:
 
 
 def image_settings(target: Target) -> list[str]:
-    """Which images the operator and its clusters run: those just built, by content, or those of a registry, by prefix."""
+    """Return the images of the operator and its clusters: the newly built ones, by content, or those of a registry, by prefix."""
     if not target.is_local:
         return [f"images.prefix={os.environ.get('SOPERATOR_IMAGES', images.PREFIX)}"]
     return [f"images.{name}={tag}" for image in images.built() for name, tag in image.references().items()]
@@ -170,7 +170,7 @@ def image_settings(target: Target) -> list[str]:
 def helm(
     target: Target, chart: str, namespace: str, *settings: str, name: str = "", values: str = "", wait: str = ""
 ) -> None:
-    """Install or upgrade a chart; with `wait`, such as 5m, until all that is in it is ready."""
+    """Install or upgrade a chart; with `wait`, such as 5m, until all its objects are ready."""
     words = [
         "helm",
         "upgrade",
@@ -187,7 +187,7 @@ def helm(
 
 
 def wait_available(target: Target, clock: Clock) -> str:
-    """Wait until all that is wanted is ready, telling every reason on the way; return the ssh command of login."""
+    """Wait until the cluster is ready, and print each new reason; return the ssh command of login."""
     told, until = "", time.monotonic() + PATIENCE
     while time.monotonic() < until:
         status = target.look("slurmcluster", CLUSTER).get("status") or {}
@@ -204,7 +204,7 @@ def wait_available(target: Target, clock: Clock) -> str:
 
 
 def train(address: str, clock: Clock) -> None:
-    """As root make a user; as that user copy the example, submit it, wait for it and read its output."""
+    """Create a user as root; as that user copy the example, submit it, wait for it and read its output."""
     clock.say("making the user alice, in the jail, as root over SSH")
     make_user(address, "alice")
     clock.say("submitting the training as alice: sbatch --wait train.sbatch")
@@ -223,7 +223,7 @@ def train(address: str, clock: Clock) -> None:
 
 
 def explained(error: str) -> str:
-    """The error of a submission, with its remedy where accounting asks for an account that the demo's user does not have."""
+    """Return the error of a submission, with a remedy if accounting requires an account that the demo's user does not have."""
     if "Invalid account" not in error:
         return error
     return (
@@ -234,12 +234,12 @@ def explained(error: str) -> str:
 
 
 def make_user(address: str, user: str) -> None:
-    """Make a user of the cluster who may log in with the demo's key: what an administrator does, once, on any login node."""
+    """Create a user of the cluster who logs in with the demo's key, as an administrator does once on any login node."""
     remote(address, "root", f"createuser {user} '{public_key()}'")
 
 
 def ssh(address: str, user: str) -> list[str]:
-    """The ssh command of a user, from the one that the cluster's status gives for root."""
+    """Return the ssh command of a user, derived from the command for root in the cluster's status."""
     words = address.replace("root@", f"{user}@").split()
     options = [
         "-i",
@@ -255,7 +255,7 @@ def ssh(address: str, user: str) -> list[str]:
 
 
 def remote(address: str, user: str, command: str, stdin: bytes = b"") -> str:
-    """What a command printed on the login node; a freshly started login may refuse for a moment."""
+    """Return the output of a command on the login node; retries, because a newly started login may refuse connections for a moment."""
     done = _over_ssh(address, user, command, stdin)
     for _ in range(120):
         if done.returncode != 255:
@@ -274,7 +274,7 @@ def _over_ssh(address: str, user: str, command: str, stdin: bytes) -> subprocess
 
 
 def public_key() -> str:
-    """The public half of the demo's own SSH key, which is made at its first use."""
+    """Return the public part of the demo's own SSH key, which is created at its first use."""
     if not KEY.exists():
         KEY.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(

@@ -1,8 +1,8 @@
-"""``python3 -m local.discovery STATE PORT``: tells the local Prometheus of the cluster's pods.
+"""``python3 -m local.discovery STATE PORT``: serves the cluster's pods as targets to the local Prometheus.
 
-Debian builds Prometheus without its discovery of Kubernetes. This answers what Prometheus asks over HTTP instead
-(`http_sd_configs`), with the labels that its own discovery of pods would give, so that the same relabelling applies as on
-anybody's cluster. Source: Prometheus' page on its configuration, `kubernetes_sd_config` with role pod, and `http_sd_config`.
+Debian builds Prometheus without its Kubernetes service discovery. This server implements HTTP service discovery (`http_sd_configs`)
+instead, with the labels of `kubernetes_sd_config` for the role pod, so that the same relabelling applies as on any cluster. Source:
+Prometheus' configuration page, `kubernetes_sd_config` and `http_sd_config`.
 """
 
 import json
@@ -21,7 +21,7 @@ _META = "__meta_kubernetes_"
 
 
 def targets(pods: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One target for each port of each container of the pods with an address, and one for a container without ports."""
+    """Return one target for each port of each container of the pods with an address, and one for a container without ports."""
     for pod in pods:
         address, spec = pod["status"].get("podIP"), pod["spec"]
         if not address:
@@ -58,7 +58,7 @@ def _plain(name: str) -> str:
 
 
 def serve(api: Api, port: int) -> None:
-    """Answer for ever, on this machine only."""
+    """Serve until a signal ends the process, on the loopback only."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -75,7 +75,7 @@ def serve(api: Api, port: int) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing of each question."""
+            """Suppress the log line of a request."""
 
     ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
 

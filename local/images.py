@@ -1,8 +1,8 @@
-"""Build the images without a registry or a container engine: mmdebstrap, buildah in a chroot, one tar per image.
+"""Builds the images without a registry or a container engine: mmdebstrap, buildah in a chroot, one tar per image.
 
-An image's tar is named by a hash over everything that went into it, so "is it built?" is a question about one file name, and an
-unchanged input costs nothing. Storage is our own under the cache: neither the machine's containers nor its configuration are
-touched. One image may serve several names (the same layers, loaded into a Node once).
+The name of an image's tar has a hash of all its inputs, so an image is built if a file of that name exists, and an unchanged input needs no
+build. The storage is a folder of the cache: the machine's containers and their configuration are not touched. One image may have several
+names (the same layers, loaded into a Node once).
 """
 
 import argparse
@@ -49,9 +49,10 @@ CHOSEN = "chosen"
 
 @dataclass(frozen=True)
 class Recipe:
-    """An image to build: its further names, and the inputs in the repository that its content depends on; an optional one is built by name only.
+    """An image to build: its additional names, and the inputs in the repository that its content depends on.
 
-    `folder` is where its Dockerfile is, where that is not its name; `slurm` is the release of Slurm in it, or CHOSEN, for what slurm_release says.
+    An optional image is built only if it is named. `folder` has its Dockerfile if the folder is not named after the image; `slurm` is the
+    release of Slurm in it, or CHOSEN for the release that slurm_release selects.
     """
 
     name: str
@@ -65,21 +66,21 @@ class Recipe:
 
     @property
     def release(self) -> str:
-        """The release of Slurm in it; empty where there is none."""
+        """The release of Slurm in the image; empty if it has none."""
         return slurm_release.chosen() if self.slurm == CHOSEN else self.slurm
 
     @property
     def arguments(self) -> list[str]:
-        """NAME=VALUE for the Dockerfile."""
+        """The build arguments for the Dockerfile, NAME=VALUE."""
         return slurm_release.arguments(self.release) if self.slurm else []
 
 
 @dataclass(frozen=True)
 class Image:
-    """A built image: its names with tags, and the docker-archive that holds it.
+    """A built image: its names with tags, and its docker-archive.
 
-    Each name has two tags: the version, and the version with a hash of the image's inputs. Whoever deploys the second sees a changed image as a
-    changed pod template, and Kubernetes rolls it out by itself.
+    Each name has two tags: the version, and the version with a hash of the image's inputs. With the second tag a changed image changes the
+    pod template, and Kubernetes rolls it out.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Image:
     tar: Path
 
     def references(self) -> dict[str, str]:
-        """The reference by content of each name."""
+        """The reference of each name with the tag of the content."""
         by_content = self.tags[len(self.tags) // 2 :]
         return {tag.rpartition("/")[2].partition(":")[0]: tag for tag in by_content}
 
@@ -131,7 +132,7 @@ def version() -> str:
 
 
 def selected(names: Iterable[str]) -> list[Recipe]:
-    """Return the recipes that make the named images, each once; no name means all but the optional ones."""
+    """Return the recipes of the named images, each once; without names, all except the optional ones."""
     wanted = set(names)
     known = {name for recipe in RECIPES for name in (recipe.name, *recipe.aliases)}
     if unknown := sorted(wanted - known):
@@ -142,7 +143,7 @@ def selected(names: Iterable[str]) -> list[Recipe]:
 
 
 def files_of(root: Path, inputs: Iterable[str]) -> Iterator[Path]:
-    """Yield the files under the inputs in a fixed order, without what compilers and test runs leave behind."""
+    """Yield the files under the inputs in a fixed order, without the files that compilers and test runs create."""
     for name in sorted(inputs):
         path = root / name
         if path.is_file():
@@ -153,7 +154,7 @@ def files_of(root: Path, inputs: Iterable[str]) -> Iterator[Path]:
 
 
 def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
-    """Return a name for the content and mode of every input of an image, the base included."""
+    """Return a hash of the content and mode of every input of an image, including the base."""
     digest = hashlib.sha256(f"{base} {recipe.name} {recipe.aliases} {version()} {PREFIX} by content".encode())
     digest.update(" ".join(recipe.arguments).encode())
     for path in files_of(root, recipe.inputs):
@@ -164,7 +165,7 @@ def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
 
 
 def packages_since() -> str:
-    """Return the day from which on packages are new: that of the source, or the later one that a refresh has noted in the cache."""
+    """Return the time from which packages are new: that of the source, or the later one of the last refresh."""
     note = cache() / "packages-since"
     return max(PACKAGES_SINCE, note.read_text().strip() if note.exists() else "")
 
@@ -175,12 +176,12 @@ def base(suite: str) -> str:
 
 
 def base_fingerprint(suite: str = SUITE) -> str:
-    """Return a name for what the base is made of."""
+    """Return a hash of the base's inputs."""
     return hashlib.sha256(f"{suite} {packages_since()} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
 
 
 def image_of(recipe: Recipe) -> Image:
-    """Return the image that the present inputs make, built or not."""
+    """Return the image of the present inputs; it may not be built yet."""
     names = (recipe.name, *recipe.aliases)
     key = fingerprint(REPOSITORY, recipe, base_fingerprint(recipe.suite))
     tags = tuple(f"{PREFIX}/{name}:{tag}" for tag in (version(), f"{version()}-{key[:8]}") for name in names)
@@ -188,7 +189,7 @@ def image_of(recipe: Recipe) -> Image:
 
 
 def built(names: Iterable[str] = ()) -> list[Image]:
-    """Return the named images, building those whose inputs changed."""
+    """Return the named images, and build those whose inputs changed."""
     images = []
     for recipe in selected(names):
         image = image_of(recipe)
@@ -202,7 +203,7 @@ def built(names: Iterable[str] = ()) -> list[Image]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Wait until no other process builds: they would share the storage, and only slow each other down."""
+    """Wait until no other process builds: two builds would share the storage and slow each other down."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "images.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -236,7 +237,7 @@ def _build(recipe: Recipe, image: Image) -> None:
 
 
 def name_all(archive: Path, tags: Sequence[str]) -> None:
-    """Give the one image of a docker-archive several names, by rewriting the manifest at its end in place."""
+    """Give the one image of a docker-archive several names: rewrites the manifest at the end of the file."""
     with tarfile.open(archive) as tar:
         members = tar.getmembers()
         first = next(i for i, member in enumerate(members) if member.name in ("manifest.json", "repositories"))
@@ -268,12 +269,12 @@ def _forget_older(image: Image) -> None:
 
 
 def archive() -> list[str]:
-    """The mirror that DEBIAN_MIRROR names, as mmdebstrap's last word; nothing where it is to choose."""
+    """Return the mirror in DEBIAN_MIRROR as mmdebstrap's last argument; empty if mmdebstrap chooses the mirror."""
     return [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
 
 
 def _ensure_base(suite: str) -> None:
-    """Make the base image once: the smallest Debian with apt, without documentation."""
+    """Build the base image once: the smallest Debian with apt, without documentation."""
     name = f"localhost/soperator/base-{base_fingerprint(suite)}"
     if _buildah("inspect", "--type=image", name, check=False, quiet=True) == 0:
         return
@@ -296,7 +297,7 @@ def _ensure_base(suite: str) -> None:
 
 
 def fetch_packages(names: Sequence[str], into: Path) -> list[Path]:
-    """Download packages of the images' own Debian into a folder, where they stay for the next time; return their files."""
+    """Download packages of the images' Debian into a folder that caches them; return their files."""
     into.mkdir(parents=True, exist_ok=True)
     if not all(list(into.glob(f"{name}_*.deb")) for name in names):
         run_in_base(f"apt-get update && cd /out && apt-get download {' '.join(names)}", into)
@@ -304,7 +305,7 @@ def fetch_packages(names: Sequence[str], into: Path) -> list[Path]:
 
 
 def run_in_base(script: str, out: Path, suite: str = SUITE) -> None:
-    """Run a shell script in the base of a suite, with this machine's way to the archive, and a folder as /out; nothing of the base changes."""
+    """Run a shell script in the base of a suite with the machine's apt settings, and a folder as /out; the base does not change."""
     with _alone():
         _ensure_base(suite)
     dockerfile = out / "Dockerfile"
@@ -314,7 +315,7 @@ def run_in_base(script: str, out: Path, suite: str = SUITE) -> None:
 
 
 def _apt_volumes(suite: str) -> list[str]:
-    """Lend the builds a store for downloaded packages and this machine's way to the archive, so that no image carries them."""
+    """Mount a cache of downloaded packages and the machine's apt settings into the builds, so that no image contains them."""
     store = cache() / "apt"
     (store / "archives/partial").mkdir(parents=True, exist_ok=True)
     conf = store / "host.conf"
@@ -328,7 +329,7 @@ def _apt_volumes(suite: str) -> list[str]:
 
 
 def machines_apt(which: str) -> list[str]:
-    """How this machine's own apt is set up to reach and to believe the archive; images never keep it."""
+    """Return the settings and keys with which this machine's apt reaches the archive; images do not keep them."""
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
     return [line for line in dump.splitlines() if re.match(rf"Acquire::({which})", line)]
 

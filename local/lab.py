@@ -1,4 +1,4 @@
-"""The fault lab: break one thing of a running cluster on purpose, and mend it again."""
+"""The fault lab: injects one fault into a running cluster, and repairs it."""
 
 import os
 import shutil
@@ -21,14 +21,14 @@ SPOILER = Path(__file__).resolve().parent / "spoil.py"
 
 
 def last_sign(api: Api, node_name: str) -> datetime:
-    """Return when the Node's kubelet last renewed its Lease: Ready alone may be a memory of before a crash."""
+    """Return when the Node's kubelet last renewed its Lease: the condition Ready alone may date from before a crash."""
     lease = api.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node_name}")
     renewed = lease["spec"]["renewTime"] if lease else "1970-01-01T00:00:00+00:00"
     return datetime.fromisoformat(renewed)
 
 
 def node_stop(state: State, name: str, *, hard: bool) -> None:
-    """Pull a Node's power cable; ``hard`` also loses what was on its disk, as when the machine is replaced."""
+    """Kill a Node as a power failure does; ``hard`` also deletes its disk, as when the machine is replaced."""
     fleet, plan = fleet_of(state), node_plan(name)
     was_on = machines.switch_off(plan, fleet.records)
     for program in node.NAMES:
@@ -39,7 +39,7 @@ def node_stop(state: State, name: str, *, hard: bool) -> None:
 
 
 def node_start(state: State, name: str) -> None:
-    """Switch a Node on and wait until it is Ready; it remembers its disk, and so its pods, unless that was lost."""
+    """Start a Node and wait until it is Ready; it keeps its disk, and so its pods, unless the disk was deleted."""
     fleet, plan = fleet_of(state), node_plan(name)
     images = own_images(fleet.binaries)
     began = datetime.now(UTC)
@@ -51,13 +51,13 @@ def node_start(state: State, name: str) -> None:
 
 
 def node_cut(name: str, *, whole: bool) -> None:
-    """Pull a Node's network cable, or plug it in again; whatever runs on the Node goes on."""
+    """Disconnect or reconnect a Node's network; the processes on the Node continue."""
     network.carry(node_plan(name), whole)
     say(f"{name} has its network again" if whole else f"{name} has no network")
 
 
 def component(state: State, name: str, action: str) -> None:
-    """Stop, start, kill and start again, stop for a while: one program, for tests of what happens without it."""
+    """Stop, start, restart or suspend one program, for tests of its absence."""
     fleet, full = fleet_of(state), components.full_name(name)
     if action in ("pause", "resume"):
         process = fleet.records.read(full)
@@ -77,7 +77,7 @@ def component(state: State, name: str, action: str) -> None:
 
 
 def spoil(state: State, pod: str, container: str, port: int, delay: float, status: int) -> None:
-    """Become the program that answers a pod's port slowly or with an error; it ends by a signal."""
+    """Run the proxy that delays the answers of a pod's port, or answers with an error, until a signal ends it."""
     inside = pods.processes(pods.container_id(Api(state.pki), pod, container))
     if not inside:
         raise Failure(f"no process of container {container} of pod {pod} runs on this machine")

@@ -1,7 +1,7 @@
-"""Bring images into the Nodes' containerd, each only once.
+"""Imports images into the Nodes' containerd, each only once.
 
-Each Node has an image store of its own, as machines have. What a Node holds is noted beside its store, by tag and
-digest of the image's configuration, so that a tar which was rebuilt without a change is not imported again.
+Each Node has its own image store, as machines have. A file beside the store lists its images, by tag and digest of the image's
+configuration, so that a tar which was rebuilt without a change is not imported again.
 """
 
 import json
@@ -23,7 +23,7 @@ CATATONIT = Path("/usr/bin/catatonit")
 
 @dataclass(frozen=True)
 class Store:
-    """The image store of a Node that is switched on: process 1 of ``node`` is ``init``."""
+    """The image store of a running Node; ``init`` is the pid of process 1 of ``node``."""
 
     node: str
     init: int
@@ -31,7 +31,7 @@ class Store:
 
     @property
     def record(self) -> Path:
-        """The file that notes what was imported."""
+        """The file that lists the imported images."""
         return image_store(self.node) / "soperator-loaded.json"
 
     def ctr(self, *arguments: str) -> str:
@@ -43,7 +43,7 @@ class Store:
         return done.stdout
 
     def loaded(self) -> dict[str, str]:
-        """Return tag → configuration of the images that were imported and are still there."""
+        """Return a map from tag to configuration of the images that were imported and still exist."""
         if not self.record.exists():
             return {}
         noted: dict[str, str] = json.loads(self.record.read_text())
@@ -51,7 +51,7 @@ class Store:
         return {tag: config for tag, config in noted.items() if tag in present}
 
     def load(self, archives: Sequence[Path]) -> list[str]:
-        """Import what is not there yet; return the tags that were imported."""
+        """Import the missing images; return the tags that were imported."""
         loaded = self.loaded()
         imported: list[str] = []
         for archive in archives:
@@ -67,9 +67,9 @@ class Store:
         return imported
 
     def forget_containers(self) -> int:
-        """Remove what an earlier life of the Node left in containerd; return how many containers that were.
+        """Remove the containers of an earlier start of the Node from containerd; return their number.
 
-        Images stay. containerd must be restarted afterwards, since its Kubernetes side has read them already.
+        Images remain. containerd must be restarted afterwards, because its CRI plugin has already read the containers.
         """
         containers = self.ctr("containers", "list", "--quiet").split()
         sandboxes = [line.split()[0] for line in self.ctr("sandboxes", "list").splitlines()[1:]]
@@ -97,7 +97,7 @@ def load(stores: Sequence[Store], archives: Sequence[Path]) -> None:
 
 
 def own_images(binaries: Path) -> list[Path]:
-    """Return the archives of the pause and the CoreDNS image, made beside the programs when they are not there."""
+    """Return the archives of the pause and the CoreDNS image, and create them beside the programs if they are missing."""
     pause, coredns = binaries / "images" / "pause.tar", binaries / "images" / "coredns.tar"
     if not pause.exists():
         docker_archive(pause, PAUSE_IMAGE, {"catatonit": File(CATATONIT.read_bytes(), 0o755)}, ["/catatonit", "-P"])

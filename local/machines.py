@@ -1,8 +1,8 @@
-"""What makes a Node a machine of its own: a process 1 with its own namespaces, a cable, and its cgroups.
+"""The isolation of a Node: a process 1 with its own namespaces, a veth pair, and its cgroups.
 
-A Node is one tree of processes in one pid, mount, network, UTS and IPC namespace. Killing its process 1 is what
-pulling the power cable is to a machine: the kernel kills every process in it, containers too, and with the last one
-go its mounts and its network. Nothing of a Node has to be cleaned up one by one, except its cgroups.
+A Node is one tree of processes in one pid, mount, network, UTS and IPC namespace. To kill its process 1 is like a power failure of a
+machine: the kernel kills every process in it, containers too, and its mounts and its network end with the last process. Only its cgroups
+need a cleanup.
 """
 
 import time
@@ -30,7 +30,7 @@ def inside(init: int, argv: Sequence[str]) -> list[str]:
 
 
 def switch_on(plan: NodePlan, state: State, records: Records) -> int:
-    """Start the Node's process 1, plug in its cable, and return the pid; nothing more runs on the Node yet."""
+    """Start the Node's process 1, connect its network, and return the pid; the Node has no other process then."""
     disk, images = state.node(plan.name), image_store(plan.name)
     for folder in (disk / "kubelet", disk / "log", images, *MOUNT_POINTS):
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,10 @@ def switch_on(plan: NodePlan, state: State, records: Records) -> int:
 
 
 def switch_off(plan: NodePlan, records: Records) -> bool:
-    """Pull the Node's network cable and power cable, in this order: a machine without power closes no connection. Say whether it was on."""
+    """Disconnect the Node's network, then kill its process 1: a machine without power closes no connection.
+
+    Return whether the Node was running.
+    """
     init = records.read(init_name(plan))
     was_on = init is not None and is_alive(init)
     network.unplug(plan)
@@ -67,6 +70,6 @@ def switch_off(plan: NodePlan, records: Records) -> bool:
 
 
 def running_init(plan: NodePlan, records: Records) -> Process | None:
-    """Return the Node's process 1 if it runs."""
+    """Return the pid of the Node's process 1 if it runs."""
     init = records.read(init_name(plan))
     return init if init is not None and is_alive(init) else None

@@ -1,4 +1,4 @@
-"""The CRD of mariadb-operator's kind MariaDB, against which the resource of ours is checked: out of its Go module, which Go's checksums vouch for."""
+"""Gets the CRD of mariadb-operator's kind MariaDB, against which a test validates our object, from its Go module, whose checksum Go verifies."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ def _place() -> Path:
 
 
 def find() -> Path:
-    """Where the CRD is; raises Failure where it is not."""
+    """Return the path of the CRD; raises Failure if it is missing."""
     kept = _place()
     if not kept.exists():
         raise Failure("the CRD of mariadb-operator is not here: `python3 -m local.mariadb_crd` gets it")
@@ -26,7 +26,7 @@ def find() -> Path:
 
 
 def fetch() -> None:
-    """Have it; needs the Go module proxy once."""
+    """Return the path of the CRD; downloads it once, through the Go module proxy."""
     kept = _place()
     if kept.exists():
         return

@@ -1,7 +1,7 @@
-"""A Prometheus beside the local cluster, which finds exporters and operator as anybody's would, and watches our alerts.
+"""A Prometheus beside the local cluster, which discovers the exporters and the operator as on any cluster, and evaluates our alerts.
 
-It and what tells it of pods (`local/discovery.py`) are programs of the cluster like etcd: `python3 -m local status` shows them and `down` stops them.
-What it keeps is gone after `down`.
+Prometheus and its service discovery (`local/discovery.py`) are programs of the cluster like etcd: `python3 -m local status` shows them and
+`down` stops them. `down` also deletes their data.
 """
 
 import json
@@ -29,7 +29,7 @@ _PATIENCE = 60.0
 
 
 def configuration() -> dict[str, Any]:
-    """The chart's configuration of a Prometheus, for one that is told of pods by `local/discovery.py` and asks often."""
+    """Return the chart's configuration of Prometheus, with HTTP service discovery by `local/discovery.py` and short intervals."""
     said: dict[str, Any] = yaml.safe_load((FILES / "prometheus.yaml").read_text(encoding="utf-8"))
     for job in said["scrape_configs"]:
         del job["kubernetes_sd_configs"]
@@ -39,7 +39,7 @@ def configuration() -> dict[str, Any]:
 
 
 def start(state: State) -> bool:
-    """Start Prometheus unless it runs, and wait until it answers; say whether it had to be started. Raises Failure."""
+    """Start Prometheus unless it runs, and wait until it answers; return whether it was started. Raises Failure."""
     fleet = cluster.fleet_of(state)
     prometheus.fetch()
     program = prometheus.find("prometheus")
@@ -76,14 +76,14 @@ def _wait(fleet: Fleet) -> None:
 
 
 def stop(state: State) -> None:
-    """Stop both programs; the clusters' specs stay as they are."""
+    """Stop both programs; the clusters' specs do not change."""
     fleet = cluster.fleet_of(state)
     for name in (NAME, DISCOVERY):
         components.halt(fleet, name)
 
 
 def is_ready() -> bool:
-    """Whether it answers questions."""
+    """Return whether Prometheus answers queries."""
     try:
         with urllib.request.urlopen(f"{URL}/-/ready", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -92,7 +92,7 @@ def is_ready() -> bool:
 
 
 def export(state: State) -> list[str]:
-    """Turn the metrics of every SlurmCluster on, and return them as namespace/name."""
+    """Enable the metrics of every SlurmCluster, and return the clusters as namespace/name."""
     fleet = cluster.fleet_of(state)
     kubectl, env = str(fleet.binaries / "kubectl"), os.environ | {"KUBECONFIG": str(state.kubeconfig)}
 
@@ -110,7 +110,7 @@ def export(state: State) -> list[str]:
 
 
 def main() -> int:
-    """Turn metrics on and start Prometheus; with `--stop` stop it."""
+    """Enable metrics and start Prometheus; with `--stop` stop it."""
     state = cluster.state_of()
     try:
         with locked(state.lock):

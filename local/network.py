@@ -1,8 +1,8 @@
-"""The cluster's cables: one bridge, one veth pair per Node, and routes to the Nodes' pods.
+"""The cluster's network: one bridge, one veth pair per Node, and routes to the Nodes' pods.
 
-The machine itself is the router between Nodes: each Node's default route is the bridge's address, and the machine
-knows behind which Node each pod network lies. Everything is in objects of our own (the bridge, an nft table named
-``soperator``), so that taking it down is two deletions; the settings that were not ours are put back from a record.
+The machine itself is the router between Nodes: each Node's default route is the bridge's address, and the machine has a route to each pod
+network by its Node. All settings are in the cluster's own objects (the bridge, an nft table named ``soperator``), so two deletions remove
+them. A record has the former values of the machine's settings, and they are restored from it.
 """
 
 import json
@@ -31,7 +31,7 @@ KUBELET_SYSCTLS = (
 
 
 def run(*argv: str, text: str | None = None) -> str:
-    """Run a short command; its standard error is the failure's text."""
+    """Run a short command; raises Failure with its standard error."""
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure(f"{' '.join(argv)}: {done.stderr.strip() or done.returncode}\n{text or ''}")
@@ -39,19 +39,19 @@ def run(*argv: str, text: str | None = None) -> str:
 
 
 def owner() -> str | None:
-    """Return the state folder of the cluster whose bridge exists (its alias says so), or None without a bridge."""
+    """Return the state folder of the cluster whose bridge exists (the bridge's alias), or None without a bridge."""
     folder = Path("/sys/class/net") / BRIDGE
     return (folder / "ifalias").read_text().strip() if folder.exists() else None
 
 
 def render_bridge() -> str:
-    """Return the ``ip -batch`` lines that make the bridge."""
+    """Return the ``ip -batch`` lines that create the bridge."""
     address = f"{HOST}/{NODE_NETWORK.prefixlen}"
     return f"link add {BRIDGE} type bridge\naddr add {address} dev {BRIDGE}\nlink set {BRIDGE} up\n"
 
 
 def render_nat() -> str:
-    """Return the nft table: pods reach the world under the machine's address, and each other under their own."""
+    """Return the nft table: pods reach other networks with the machine's address, and each other with their own."""
     inside = f"{{ {NODE_NETWORK}, {POD_NETWORK} }}"
     return (
         "table ip soperator {\n"
@@ -64,7 +64,7 @@ def render_nat() -> str:
 
 
 def render_cable(plan: NodePlan, init: int) -> str:
-    """Return the ``ip -batch`` lines, for the machine, that plug the Node of process ``init`` into the bridge."""
+    """Return the ``ip -batch`` lines, for the machine, that connect the Node of process ``init`` to the bridge."""
     return (
         f"link add {plan.cable} type veth peer name eth0 netns {init}\n"
         f"link set {plan.cable} master {BRIDGE} up\n"
@@ -73,7 +73,7 @@ def render_cable(plan: NodePlan, init: int) -> str:
 
 
 def render_card(plan: NodePlan) -> str:
-    """Return the ``ip -batch`` lines, for the Node, that set up its end of the cable."""
+    """Return the ``ip -batch`` lines, for the Node, that configure its end of the veth pair."""
     return (
         "link set lo up\n"
         f"addr add {plan.address}/{NODE_NETWORK.prefixlen} dev eth0\n"
@@ -83,7 +83,7 @@ def render_card(plan: NodePlan) -> str:
 
 
 def _nft_policy(policy: str | None = None) -> str | None:
-    """Return the policy of iptables' FORWARD chain, None when there is none; with ``policy``, set it."""
+    """Return the policy of iptables' FORWARD chain, None if there is no such chain; with ``policy``, set it."""
     if policy is not None:
         run("nft", f"chain ip filter FORWARD {{ policy {policy}; }}")
         return policy
@@ -109,7 +109,7 @@ def _restore_settings(settings: Mapping[str, str]) -> None:
 
 
 def make(state: Path, record: Path) -> None:
-    """Make the bridge and the nft table, and note in ``record`` what was set before; harmless when done already."""
+    """Create the bridge and the nft table, and store the former settings in ``record``; idempotent."""
     present = owner()
     if present not in {None, str(state)}:
         raise Failure(f"a cluster of {present} runs on this machine: stop it with down --state {present}")
@@ -137,18 +137,18 @@ def plug(plan: NodePlan, init: int) -> None:
 
 
 def unplug(plan: NodePlan) -> None:
-    """Remove the Node's cable; nothing happens when there is none."""
+    """Remove the Node's veth pair; does nothing if there is none."""
     if (Path("/sys/class/net") / plan.cable).exists():
         subprocess.run(["ip", "link", "delete", plan.cable], capture_output=True, check=False)
 
 
 def carry(plan: NodePlan, whole: bool) -> None:
-    """Let a Node's cable carry nothing, or everything again."""
+    """Set a Node's link down or up."""
     run("ip", "link", "set", plan.cable, "up" if whole else "down")
 
 
 def remove(record: Path) -> None:
-    """Remove bridge, cables and nft table, and put the machine's own settings back."""
+    """Remove the bridge, the veth pairs and the nft table, and restore the machine's settings."""
     for cable in Path("/sys/class/net").glob("soperator-n*"):
         subprocess.run(["ip", "link", "delete", cable.name], capture_output=True, check=False)
     if owner() is not None:

@@ -1,7 +1,7 @@
-"""What runs on a Node: containerd runs containers, kubelet runs pods by it, kube-proxy makes Services reachable.
+"""The programs of a Node: containerd runs containers, kubelet runs pods in it, kube-proxy makes Services reachable.
 
-Inside the Node (``machines``) every path is the usual one. The pod network is the simplest there is: a bridge on the
-Node, addresses handed out from the Node's own /24, and the routes of ``network`` between Nodes.
+Inside the Node (``machines``) every path is the usual one. The pod network is simple: a bridge on the Node, addresses from the Node's own
+/24, and the routes of ``network`` between Nodes.
 """
 
 import json
@@ -20,8 +20,8 @@ MAX_PODS = 60
 def render_containerd(binaries: Path, cni: Path) -> str:
     """Return containerd's configuration.
 
-    ``restrict_oom_score_adj``: root may lack CAP_SYS_RESOURCE (in a VM's sandbox or a container), and every pod would
-    fail. ``max_concurrent_downloads`` and registries do not matter here: images come by ``load``.
+    ``restrict_oom_score_adj``: root may lack CAP_SYS_RESOURCE (in a VM's sandbox or a container), and every pod would fail.
+    ``max_concurrent_downloads`` and registries have no effect here, because ``load`` imports the images.
     """
     return f"""version = 3
 root = "/var/lib/containerd"
@@ -78,10 +78,7 @@ IDS_PER_POD = 131072
 
 
 def render_kubelet(plan: NodePlan, pki: Path, resolv_conf: Path) -> str:
-    """Return the kubelet's configuration.
-
-    Nothing is evicted and no image collected because of a full disk: several Nodes share one, and it is not theirs.
-    """
+    """Return the kubelet's configuration. A full disk evicts no pod and deletes no image, because several Nodes share the machine's disk."""
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -122,7 +119,7 @@ def render_kubelet(plan: NodePlan, pki: Path, resolv_conf: Path) -> str:
 
 
 def render_kube_proxy(plan: NodePlan, kubeconfig: Path) -> str:
-    """Return kube-proxy's configuration; conntrack's limits belong to the machine, so it leaves them alone."""
+    """Return kube-proxy's configuration; it does not change conntrack's limits, which belong to the machine."""
     config = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -138,7 +135,7 @@ def render_kube_proxy(plan: NodePlan, kubeconfig: Path) -> str:
 
 
 def render_resolv_conf(of_the_machine: str) -> str:
-    """Return the machine's resolv.conf without name servers on its loopback: on a Node there is nothing there."""
+    """Return the machine's resolv.conf without name servers on the loopback, because a Node has none there."""
     lines = of_the_machine.splitlines()
     kept = [line for line in lines if line.startswith(("nameserver", "options")) and " 127." not in line]
     return "".join(f"{line}\n" for line in kept)
@@ -157,7 +154,7 @@ def write_configuration(plan: NodePlan, state: State, binaries: Path) -> None:
 
 
 def command(name: str, plan: NodePlan, binaries: Path, state: State) -> list[str]:
-    """Return the command of one of ``NAMES``, to be run inside the Node."""
+    """Return the command of one of ``NAMES``, to run inside the Node."""
     disk = state.node(plan.name)
     match name:
         case "containerd":

@@ -1,6 +1,7 @@
-"""A stock generator of clients for OpenAPI documents, in a virtual environment of its own, for the test of the client that it makes of slurmrestd's.
+"""A common generator of OpenAPI clients, in its own virtual environment, for the test of the client that it generates from slurmrestd's document.
 
-It is no part of our own environment: nothing else needs it, and what it makes needs its HTTP client, which is not ours.
+It is not part of the project's environment, because only this test needs it, and the generated client needs an HTTP library that the
+project does not use.
 """
 
 from pathlib import Path
@@ -9,12 +10,12 @@ from local import pinned
 
 
 def find() -> Path | None:
-    """The Python with which `-m openapi_python_client` runs; None where it was not installed."""
+    """Return the Python with which `-m openapi_python_client` runs; None if it is not installed."""
     return pinned.find("openapi")
 
 
 def build() -> Path:
-    """Have it: installed now if it is not there."""
+    """Return that Python, and install the generator if it is missing."""
     return pinned.build("openapi")
 
 

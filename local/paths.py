@@ -1,4 +1,4 @@
-"""Where things lie: what a cluster may forget (the state), and what makes the next start fast (the cache)."""
+"""The folders of the local cluster: the state, which may be deleted, and the cache, which makes the next start fast."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ class State:
 
     @property
     def lock(self) -> Path:
-        """Held by a command that changes the cluster."""
+        """The lock of commands that change the cluster."""
         return self.root / "lock"
 
     @property
@@ -57,12 +57,12 @@ class State:
 
     @property
     def storage(self) -> Path:
-        """What hostPath volumes of the demo hold: it belongs to the cluster's objects and goes with them."""
+        """The content of the demo's hostPath volumes; it is deleted with the cluster's objects."""
         return self.root / "storage"
 
     @property
     def records(self) -> Path:
-        """One JSON file per running process, and what must be put back at the end."""
+        """One JSON file per running process, and the settings to restore at the end."""
         return self.root / "records"
 
     @property
@@ -72,7 +72,7 @@ class State:
 
     @property
     def audit_log(self) -> Path:
-        """Every request to the API server, one JSON object a line."""
+        """The audit log: every request to the API server, one JSON object a line."""
         return self.root / "audit.log"
 
     def node(self, name: str) -> Path:
@@ -91,7 +91,7 @@ def image_store(node: str) -> Path:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Let one command at a time pass; the lock goes with the process that holds it, however it ends."""
+    """Hold a lock, so that one command runs at a time; the kernel releases it when the process ends."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as lock:
         try:

@@ -1,4 +1,4 @@
-"""Tools of other people's making, each in a virtual environment of its own with pinned packages, so that `make venv` does not grow by them."""
+"""Third-party tools, each in its own virtual environment with pinned packages, so that `make venv` stays small."""
 
 import hashlib
 import shutil
@@ -17,7 +17,7 @@ def find(tool: str) -> Path | None:
 
 
 def build(tool: str) -> Path:
-    """Return the Python that runs the tool, and install requirements/TOOL.txt for it first if that is missing."""
+    """Return the Python that runs the tool, and first install requirements/TOOL.txt if the tool is missing."""
     folder = _folder(tool)
     with locked(folder.with_suffix(".lock")):
         if not (folder / "ready").exists():
@@ -36,6 +36,6 @@ def _requirements(tool: str) -> Path:
 
 
 def _folder(tool: str) -> Path:
-    """Name the folder after the pinned packages and the Python that runs them."""
+    """Return the folder's name: a hash of the pinned packages and the Python that runs them."""
     digest = hashlib.sha256(_requirements(tool).read_bytes() + sys.version.encode()).hexdigest()[:16]
     return cache() / tool / digest

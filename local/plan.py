@@ -1,8 +1,8 @@
 """Every address and name of the cluster, computed once from the number of a Node.
 
-The control plane lives in the machine's own network namespace and advertises the bridge's address, not that of the
-machine's network card: so nothing listens to the outside, the certificates stay valid when the machine moves to
-another network, and no packet of the cluster leaves it.
+The control plane runs in the machine's own network namespace and advertises the bridge's address, not that of the machine's network card.
+So no port is open to other machines, the certificates stay valid when the machine moves to another network, and no packet of the cluster
+leaves the machine.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class NodePlan:
     number: int
 
     def __post_init__(self) -> None:
-        """Refuse a number that has no address in the plan."""
+        """Raise ValueError for a number that has no address in the plan."""
         if not 1 <= self.number <= MAX_NODES:
             raise ValueError(f"Node number {self.number} is outside 1 to {MAX_NODES}")
 
@@ -37,7 +37,7 @@ class NodePlan:
 
     @property
     def address(self) -> IPv4Address:
-        """The InternalIP: kubelet and NodePorts are reached here."""
+        """The Node's InternalIP, the address of the kubelet and of NodePorts."""
         return NODE_NETWORK[10 + self.number]
 
     @property

@@ -1,4 +1,4 @@
-"""The processes of a pod's container as the machine sees them: from inside a container nobody can kill or stop its first process."""
+"""The processes of a pod's container as the machine sees them, because no process inside a container can kill or stop the first one."""
 
 import signal
 from pathlib import Path
@@ -29,13 +29,13 @@ def container_id(api: Api, pod: str, container: str) -> str:
 
 
 def processes(identity: str, proc: Path = Path("/proc")) -> list[int]:
-    """Return the processes of a container, the oldest first; the kubelet names its cgroup by its id."""
+    """Return the processes of a container, the oldest first; its cgroup, which the kubelet creates, has the id in its name."""
     found = [int(file.parent.name) for file in proc.glob("[0-9]*/cgroup") if identity in _text(file)]
     return sorted(found, key=lambda pid: (start_ticks(pid) or 0, pid))
 
 
 def act(state: State, pod: str, container: str, action: str) -> None:
-    """Kill a container's first process, and with it all of them; or stop all of them, or let them go on."""
+    """Kill a container's first process, and so all of them; or stop all of them, or continue them."""
     pids = processes(container_id(Api(state.pki), pod, container))
     if not pids:
         raise Failure(f"no process of container {container} of pod {pod} runs on this machine")

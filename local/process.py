@@ -1,7 +1,7 @@
-"""Start processes that outlive us, recognise them later, and stop only those.
+"""Starts processes that outlive this program, identifies them later, and stops only those.
 
-A process id alone proves nothing: the kernel reuses it. A record therefore holds the id together with the start time
-(field 22 of /proc/PID/stat, in clock ticks since boot) and the boot id, and a process is ours only while all agree.
+A process id alone is not sufficient, because the kernel reuses it. A record therefore has the id together with the start time (field 22 of
+/proc/PID/stat, in clock ticks since boot) and the boot id, and identifies a process only if all three agree.
 """
 
 import json
@@ -21,7 +21,7 @@ from local.progress import Failure
 
 @dataclass(frozen=True)
 class Process:
-    """One process that we started: enough to find it again, and to know that it is the same one; `is_leaving` once it is being stopped."""
+    """One recorded process: the data that identifies it later; `is_leaving` once it is being stopped."""
 
     name: str
     pid: int
@@ -32,15 +32,15 @@ class Process:
 
 
 def boot_id() -> str:
-    """Return the id that the kernel drew when the machine booted."""
+    """Return the random id that the kernel generated at boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def parse_start_ticks(stat: str) -> int | None:
-    """Return the start time in /proc/PID/stat's text, or None when the process is already dead (a zombie without threads).
+    """Return the start time in /proc/PID/stat's text, or None if the process is already dead (a zombie without threads).
 
-    The second field is the program's name in parentheses and may itself hold spaces and parentheses (proc(5)). A zombie that still
-    has threads is being killed, and they hold its ports and files.
+    The second field is the program's name in parentheses and may itself have spaces and parentheses (proc(5)). A zombie that still has
+    threads is being killed, and they hold its ports and files.
     """
     fields = stat[stat.rindex(")") + 2 :].split()
     is_dead = fields[0] in {"Z", "X"} and int(fields[17]) <= 1
@@ -48,7 +48,7 @@ def parse_start_ticks(stat: str) -> int | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when ``pid`` started, or None when no such process lives."""
+    """Return when ``pid`` started, or None if no such process exists."""
     try:
         return parse_start_ticks(Path(f"/proc/{pid}/stat").read_text())
     except (FileNotFoundError, ProcessLookupError):
@@ -61,7 +61,7 @@ def identify(name: str, pid: int, log: Path) -> Process:
 
 
 def is_alive(process: Process) -> bool:
-    """Is this very process, and not a later one with its id, still running?"""
+    """Return whether this process still runs; a later process with the same id does not count."""
     return process.boot == boot_id() and process.start_ticks == start_ticks(process.pid)
 
 
@@ -83,7 +83,7 @@ def spawn(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) -> 
 
 
 def only_child(pid: int, patience: float = 5.0) -> int:
-    """Return the pid of the one child of ``pid``, as soon as there is one: nsenter and unshare fork once."""
+    """Return the pid of the one child of ``pid``, as soon as it exists: nsenter and unshare fork once."""
     deadline = time.monotonic() + patience
     children: list[str] = []
     while time.monotonic() < deadline and start_ticks(pid) is not None:
@@ -96,7 +96,7 @@ def only_child(pid: int, patience: float = 5.0) -> int:
 
 
 def signal_process(process: Process, number: signal.Signals) -> None:
-    """Send a signal to exactly this process; a process that is gone, or whose id was reused, gets none."""
+    """Send a signal to exactly this process; if it has ended, or its id was reused, no process receives one."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -111,7 +111,7 @@ def signal_process(process: Process, number: signal.Signals) -> None:
 
 
 def wait_gone(processes: Iterable[Process], patience: float) -> list[Process]:
-    """Wait until none of ``processes`` runs, at most ``patience`` seconds; return those that still do."""
+    """Wait until none of ``processes`` runs, at most ``patience`` seconds; return those that still run."""
     deadline = time.monotonic() + patience
     left = [process for process in processes if is_alive(process)]
     while left and time.monotonic() < deadline:
@@ -121,7 +121,7 @@ def wait_gone(processes: Iterable[Process], patience: float) -> list[Process]:
 
 
 def stop(processes: Sequence[Process], patience: float = 3.0) -> None:
-    """Ask the processes to end; kill those that have not after ``patience`` seconds."""
+    """Send SIGTERM to the processes, and SIGKILL to those that still run after ``patience`` seconds."""
     for process in processes:
         signal_process(process, signal.SIGTERM)
     for process in wait_gone(processes, patience):
@@ -132,9 +132,9 @@ def stop(processes: Sequence[Process], patience: float = 3.0) -> None:
 
 
 class Records:
-    """The processes of one cluster, one file each, so that a crash of ours loses none.
+    """The records of one cluster's processes, one file each, so that a crash of this program loses none.
 
-    Several threads use them at once (a cluster's machines start in parallel), so a record appears and goes as a whole.
+    Several threads use them at once (a cluster's Nodes start in parallel), so a record is created and removed atomically.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -144,7 +144,7 @@ class Records:
         return self.folder / f"{name.replace('/', '@')}.process"
 
     def write(self, process: Process) -> None:
-        """Remember a process."""
+        """Store the record of a process."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self._file(process.name)
         partial = file.with_suffix(f".{threading.get_native_id()}")
@@ -152,15 +152,15 @@ class Records:
         partial.rename(file)
 
     def forget(self, name: str) -> None:
-        """Forget a process; nothing happens when it is not known."""
+        """Delete the record of a process; does nothing if there is none."""
         self._file(name).unlink(missing_ok=True)
 
     def read(self, name: str) -> Process | None:
-        """Return what is known under ``name``."""
+        """Return the process recorded under ``name``."""
         return next((process for process in self.all() if process.name == name), None)
 
     def all(self) -> list[Process]:
-        """Return every process that was started and not stopped on purpose, by name."""
+        """Return every process that was started and not stopped, by name."""
         found = []
         for file in sorted(self.folder.glob("*.process")):
             # Another thread may have forgotten it since the listing; a power cut may have left it empty.

@@ -1,4 +1,4 @@
-"""Short lines that say what is happening and how long it has taken so far."""
+"""Prints short messages about the progress, with the seconds so far."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ _BEGAN = time.monotonic()
 
 
 class Failure(Exception):  # noqa: N818 (it is what a person is told, not a fault of the program)
-    """Something the person at the terminal must read; shown without a traceback."""
+    """An error for the person at the terminal; it is printed without a traceback."""
 
 
 def elapsed() -> float:

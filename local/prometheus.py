@@ -1,4 +1,4 @@
-"""Prometheus and its promtool, out of Debian's package, with what its web pages need; nothing is installed, and no service starts."""
+"""Prometheus and promtool from Debian's packages, with the files of its web pages; no package is installed, and no service starts."""
 
 import os
 import re
@@ -15,19 +15,19 @@ _LARGE = 1 << 20
 
 
 def folder() -> Path:
-    """Where they are kept."""
+    """Return the folder of the programs."""
     return cache() / "prometheus"
 
 
 def find(program: str) -> Path | None:
-    """Where one of PROGRAMS is; None where it is not."""
+    """Return the path of one of PROGRAMS; None if it is missing."""
     kept = folder() / program
     found = str(kept) if kept.exists() else shutil.which(program)
     return Path(found) if found else None
 
 
 def with_pages(argv: list[str]) -> list[str]:
-    """The command that becomes `argv` where /usr/share has Prometheus' web pages, for Debian's looks for them there."""
+    """Return the command that executes `argv` with Prometheus' web pages mounted at /usr/share, where Debian's build reads them."""
     share = folder() / "share"
     if not share.exists():
         return argv
@@ -35,7 +35,7 @@ def with_pages(argv: list[str]) -> list[str]:
 
 
 def fetch() -> None:
-    """Have both; where Debian's archive does not give them, say so, for only monitoring and its tests need them."""
+    """Download both programs; if Debian's archive does not have them, print that, because only monitoring and its tests need them."""
     if all(find(program) for program in PROGRAMS):
         return
     with tempfile.TemporaryDirectory() as name:
@@ -50,7 +50,7 @@ def fetch() -> None:
 
 
 def _unpack(into: Path) -> None:
-    """Debian's package in a folder, and those of which its pages are made."""
+    """Download Debian's package into a folder, and the packages with its web pages."""
 
     def run(*words: str) -> str:
         return subprocess.run(words, cwd=into, capture_output=True, text=True, check=True).stdout
@@ -63,7 +63,7 @@ def _unpack(into: Path) -> None:
 
 
 def _keep(usr: Path) -> None:
-    """Move what is wanted to the cache, each part at once."""
+    """Move the needed files to the cache, each part atomically."""
     folder().mkdir(parents=True, exist_ok=True)
     for part in (*(f"bin/{program}" for program in PROGRAMS), "share"):
         new = folder() / f".{Path(part).name}.{os.getpid()}"

@@ -1,8 +1,8 @@
-"""How old published evidence is: of which commit a report is, on which paths it rests, and what has changed there since.
+"""The age of published evidence: the commit of a report, the paths that it depends on, and their changes since then.
 
-Programs that write a report put "commit" and what `commit` says into it; a report that a person writes names its commit so too.
-tests/unit/test_reports.py is red for a report that is older than `COMMITS` or `FILES` allow, or whose commit is not in the history,
-unless it stands in `STALE`. That table can only shrink: an entry that is not stale is red too.
+A program that writes a report puts "commit" and the result of `commit` into it; a report that a person writes names its commit in the same
+form. tests/unit/test_reports.py fails for a report that is older than `COMMITS` or `FILES` allow, or whose commit is not in the history,
+unless `STALE` lists it. That table can only shrink: the test also fails for an entry that is not stale.
 """
 
 import ast
@@ -23,7 +23,7 @@ PRODUCT = ("src", "spank", "images")
 
 @dataclass(frozen=True)
 class Evidence:
-    """A page of measurements: the paths that it rests on, and the command that makes it anew."""
+    """A page of measurements: the paths that it depends on, and the command that writes it."""
 
     page: str
     paths: tuple[str, ...]
@@ -101,13 +101,13 @@ _COMMIT = re.compile(r"(?i:commits?|code of|of)\W{0,3}((?:[0-9a-f]{7,12}\+?(?:, 
 
 
 def commit() -> str:
-    """The commit of the tree, with a plus where something of the product is not committed."""
+    """Return the commit of the tree, with a plus if a file of the product is not committed."""
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", *PRODUCT, "charts", "local")
     return _git("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
 
 
 def commits_of(text: str) -> list[str]:
-    """The commits that a report names, without what was not committed."""
+    """Return the commits that a report names, without those with uncommitted changes."""
     return [each for found in _COMMIT.findall(text) for each in re.findall(r"[0-9a-f]{7,12}", found) if _is_hash(each)]
 
 
@@ -116,7 +116,7 @@ def _is_hash(word: str) -> bool:
 
 
 def fault(evidence: Evidence, text: str) -> str:
-    """Why a report is stale, empty where it is not: the oldest commit that it names counts."""
+    """Return why a report is stale, empty if it is not; the oldest commit that it names decides."""
     named = commits_of(text)
     if not named:
         return _NO_COMMIT
@@ -127,13 +127,13 @@ def fault(evidence: Evidence, text: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether a commit is one of those that lead to this tree."""
+    """Return whether a commit is an ancestor of this tree."""
     words = ["git", "merge-base", "--is-ancestor", name, "HEAD"]
     return subprocess.run(words, cwd=REPOSITORY, capture_output=True, check=False).returncode == 0
 
 
 def has_history() -> bool:
-    """Whether git can tell: a clone of the last commit alone, or a tree without git, cannot."""
+    """Return whether git has the history: a clone of depth 1, or a tree without git, does not."""
     words = ["git", "rev-parse", "--is-shallow-repository"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     return done.returncode == 0 and done.stdout.strip() == "false"
@@ -144,13 +144,13 @@ def _age(name: str) -> int:
 
 
 def _changed(name: str, paths: Sequence[str]) -> int:
-    """In how many files the code differs; Python files are compared without docstrings and comments where it matters."""
+    """Return the number of files whose code differs; Python files are compared without docstrings and comments where it matters."""
     lines = _git("diff", "--raw", "--no-abbrev", "--no-renames", name, "HEAD", "--", *paths).splitlines()
     return len(lines) if len(lines) <= FILES else sum(not _is_prose(each) for each in lines)
 
 
 def _is_prose(line: str) -> bool:
-    """Whether a line of `git diff --raw` is about a Python file of which only docstrings and comments changed."""
+    """Return whether a line of `git diff --raw` is about a Python file in which only docstrings and comments changed."""
     meta, _, path = line.partition("\t")
     _, _, old, new, status = meta.split()
     return status == "M" and path.endswith(".py") and _code(old) == _code(new)
@@ -162,9 +162,9 @@ def _code(blob: str) -> str:
 
 
 def code(text: str) -> str:
-    """The code of a Python file, without docstrings and comments.
+    """Return the code of a Python file, without docstrings and comments.
 
-    No garbage is collected meanwhile: CPython 3.11 calls a tree too deep when an object that is removed then raises something.
+    The garbage collector is off meanwhile: CPython 3.11 reports a tree as too deep if an object that is collected then raises an exception.
     """
     gc.disable()
     try:

@@ -1,9 +1,10 @@
-"""`make rotating`: one of the tests that are too long for every run, chosen by the number of commits, so that none is only ever run by hand.
+"""`make rotating`: runs one of the tests that are too long for each run of `make test`; the number of commits selects it.
 
-`make test` ends with it. Each part is a slice of a target of the Makefile that takes about five minutes; one that does not end in
-`BOUND` is red, since it is stuck or has grown. Where a part cannot run it says so in a sentence, and nothing is red.
+So each of these tests runs regularly. `make test` ends with one. Each part is a slice of a target of the Makefile that takes about
+five minutes. A part that does not end within `BOUND` fails, because it hangs or has grown. A part that cannot run here prints why, and
+does not fail.
 
-    python -m local.rotate [PART] [--turn N]    another part than the one whose turn it is; `list` names them all
+    python -m local.rotate [PART] [--turn N]    runs the named part, or that of another turn; `list` prints the names
 """
 
 import argparse
@@ -29,7 +30,7 @@ Commands = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Part:
-    """What is run in a turn; `commands` are given the number of times that it was its turn, and take the next slice."""
+    """A part of the rotation; `commands` receives how often the part has run, and returns the commands of the next slice."""
 
     name: str
     commands: Callable[[int], Commands]
@@ -38,7 +39,7 @@ class Part:
     needs_root: bool = True
 
     def obstacle(self) -> str:
-        """Why it cannot run here; empty where it can."""
+        """Return why the part cannot run here; empty if it can."""
         if self.needs_cluster and not Path(STATE, "kubeconfig").exists():
             return "there is no local cluster; `make demo` makes one"
         if self.needs_root and os.geteuid() != 0:
@@ -47,26 +48,26 @@ class Part:
 
 
 def slices(items: Sequence[str], size: int, turn: int) -> list[str]:
-    """The next of so many items, from the beginning again after the last."""
+    """Return the next `count` items, and continue at the beginning after the last item."""
     first = turn * size % len(items)
     return [*items, *items][first : first + size]
 
 
 def faults(turn: int) -> Commands:
-    """Some of the faults of `make chaos`, once each."""
+    """Return the commands for a slice of the faults of `make chaos`, once each."""
     cases = import_module("tests.faults.cases").CASES  # what it imports is dear, and needed here alone
     only = [word for name in slices([each.name for each in cases], 4, turn) for word in ("--only", name)]
     return [[*PYTHON, "tests.faults", "--repeats", "1", "--minutes", "6", *only]]
 
 
 def kills(turn: int) -> Commands:
-    """One kind of kill of `make soak`, or its changes."""
+    """Return the command for one kind of kill of `make soak`, or for its changes."""
     (kind,) = slices([*import_module("tests.soak.kills").KILLS, "changes"], 1, turn)
     return [[*PYTHON, "tests.soak", "--rounds", "15", "--minutes", "4", "--only", kind]]
 
 
 def accounting(turn: int) -> Commands:
-    """One file of `make test-accounting`."""
+    """Return the command for one file of `make test-accounting`."""
     (name,) = slices(["faults", "guard", "more", "ways"], 1, turn)
     return [
         ["/usr/bin/python3", "-m", "local.images", "build", "mariadb"],
@@ -76,7 +77,9 @@ def accounting(turn: int) -> Commands:
 
 
 def bench(turn: int) -> Commands:
-    """What a bench counts, beside its limits: a thousand workers or fifty clusters that KWOK plays, or the local cluster at rest and at its start."""
+    """Return the commands for the counts of one bench and their limits: a thousand workers or fifty clusters with KWOK, or the local cluster at rest
+    or at its start.
+    """
     which = [
         ["local.bench.scale", "1000"],
         ["local.bench", "idle", "start", "--runs", "1"],
@@ -86,12 +89,12 @@ def bench(turn: int) -> Commands:
 
 
 def make(target: str, *variables: str) -> Callable[[int], Commands]:
-    """A target as it is."""
+    """Return a function for the command of a target of the Makefile."""
     return lambda _: [["make", target, *variables]]
 
 
 def search(_: int) -> Commands:
-    """Properties on inputs that nobody has tried yet."""
+    """Return the commands of property tests on new random inputs."""
     folders = ["tests/unit/policy", "tests/unit/slurm", "tests/unit/render", "tests/unit/runtime", "tests/unit/agents"]
     return [[*PYTHON, "pytest", *folders]] * 3
 
@@ -113,20 +116,20 @@ PARTS = (
 
 
 def chosen(commits: int) -> tuple[Part, int]:
-    """The part whose turn it is after so many commits, and how often it has been."""
+    """Return the part for the given number of commits, and how often it has run."""
     turn, number = divmod(commits, len(PARTS))
     return PARTS[number], turn
 
 
 def commits() -> int:
-    """How many commits the tree has; a clone without history has one, and its part is the second."""
+    """Return the number of commits of the tree; a clone without history has one, which selects the second part."""
     words = ["git", "rev-list", "--count", "HEAD"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     return int(done.stdout) if done.returncode == 0 else 1
 
 
 def run(part: Part, turn: int, bound: float = BOUND) -> int:
-    """Run a part; return 1 where a command of it failed or was stopped."""
+    """Run a part; return 1 if one of its commands failed or was stopped."""
     if why := part.obstacle():
         say(f"the rotating part {part.name} is left out: {why}")
         return 0
@@ -150,7 +153,7 @@ def run(part: Part, turn: int, bound: float = BOUND) -> int:
 
 
 def main() -> int:
-    """Run the part whose turn it is, or the one that is named."""
+    """Run the part that the number of commits selects, or the named part."""
     parser = argparse.ArgumentParser(prog="python -m local.rotate", description=__doc__)
     parser.add_argument("part", nargs="?", choices=["list", *(each.name for each in PARTS)])
     parser.add_argument("--turn", type=int, help="which slice of it")

@@ -1,7 +1,7 @@
-"""What is inside a built image: packages of Debian and of Python with their versions, read from its archive without running it.
+"""Lists the packages of Debian and of Python in a built image with their versions, from its archive and without running it.
 
-Debian's packages stand in dpkg's database; those that were copied as files alone, such as the bundle's, in its folder status.d, where scanners
-look too. Python's stand in their dist-info folders.
+Debian's packages are in dpkg's database. Packages whose files alone were copied, such as those of the bundle, are in its folder status.d,
+which scanners read too. Python's packages are in their dist-info folders.
 """
 
 import json
@@ -15,13 +15,13 @@ _PYTHON = re.compile(r"\.dist-info/METADATA$")
 
 
 def packages(archive: Path) -> list[str]:
-    """One line for each package of a docker-archive, sorted: its kind, its name, its version, and of Debian's its source package."""
+    """Return one line for each package of a docker-archive, sorted: its kind, its name, its version, and for Debian its source package."""
     found = {name: text for layer in _layers(archive) for name, text in layer}
     return sorted({line for name, text in found.items() for line in _lines(name, text)})
 
 
 def _layers(archive: Path) -> Iterator[list[tuple[str, str]]]:
-    """The files with records of each layer, lowest first: what a higher one has replaces the lower one's."""
+    """Yield the files with records of each layer, lowest layer first; a file of a higher layer replaces that of a lower one."""
     with tarfile.open(archive) as outer:
         manifest = outer.extractfile("manifest.json")
         assert manifest

@@ -1,7 +1,7 @@
-"""`python -m local.side_by_side COMMAND… -- COMMAND…`: run commands at the same time, for tests that mostly wait.
+"""`python -m local.side_by_side COMMAND… -- COMMAND…`: runs commands at the same time, for tests that mostly wait.
 
-What the first prints is shown at once; what another prints is shown whole when it has ended. Each runs to its end, whatever becomes of the others,
-and the exit status is 1 when one of them failed. A signal that ends this program ends them too.
+The output of the first command is printed at once; the output of each other command is printed when it has ended. Each command runs to its
+end even if another one fails, and the exit status is 1 if one of them failed. A signal that ends this program ends the commands too.
 """
 
 import itertools
@@ -23,14 +23,14 @@ from local.progress import say
 
 
 def split(words: Sequence[str]) -> list[list[str]]:
-    """The commands between the `--`."""
+    """Return the commands between the `--`."""
     groups = itertools.groupby(words, lambda word: word == "--")
     return [list(group) for is_mark, group in groups if not is_mark]
 
 
 @dataclass(frozen=True)
 class Child:
-    """A command that runs; `output` is None for the one whose output is shown at once."""
+    """A running command; `output` is None for the command whose output is printed at once."""
 
     command: Sequence[str]
     process: "subprocess.Popen[bytes]"
@@ -38,7 +38,7 @@ class Child:
     began: float
 
     def follow(self, lock: threading.Lock) -> None:
-        """Wait for its end, and show what it printed."""
+        """Wait for the end of the command, and print its output."""
         status = self.process.wait()
         with lock:
             if self.output is not None:
@@ -50,7 +50,7 @@ class Child:
 
 
 def run(commands: Sequence[Sequence[str]]) -> int:
-    """Run the commands and return 1 when one of them failed."""
+    """Run the commands; return 1 if one of them failed."""
     children: list[Child] = []
 
     def end(number: int, _: FrameType | None) -> None:

@@ -1,7 +1,7 @@
-"""Which release of Slurm the images and the roots for tests have, and where its packages come from.
+"""The release of Slurm in the images and in the roots for tests, and the source of its packages.
 
-`SLURM_RELEASE` names one of `RELEASES`; without it, it is `DEFAULT`. `SLURM_PACKAGES` names a folder of packages that were built elsewhere, for
-example with PMIx: they are taken instead of Debian's, and must be of that release.
+`SLURM_RELEASE` names one of `RELEASES`; the default is `DEFAULT`. `SLURM_PACKAGES` names a folder of packages that were built elsewhere,
+for example with PMIx: they replace Debian's packages, and must be of that release.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ NEEDED = ("libslurm-dev", "sackd", "slurm-client", "slurm-wlm-basic-plugins", "s
 
 
 def chosen() -> str:
-    """The release that the environment asks for; raises Failure for one that is not known."""
+    """Return the release in the environment; raises Failure for an unknown one."""
     release = os.environ.get("SLURM_RELEASE") or DEFAULT
     if release not in RELEASES:
         raise Failure(f"SLURM_RELEASE={release}: there is {' and '.join(RELEASES)}")
@@ -36,9 +36,10 @@ def chosen() -> str:
 
 
 def prebuilt(release: str) -> Path | None:
-    """The folder of SLURM_PACKAGES as an archive for apt, where one is named and this release is chosen; raises Failure where it cannot be used.
+    """Return the folder of SLURM_PACKAGES as an archive for apt, if it is set and this release is chosen; raises Failure if it cannot be used.
 
-    The packages are copied to the cache beside an index, by their content, so that a build is not disturbed by whoever works on the folder.
+    The packages are copied to the cache beside an index, under a hash of their content, so that changes in the folder do not disturb a
+    build.
     """
     given = os.environ.get("SLURM_PACKAGES")
     if not given or release != chosen():
@@ -60,7 +61,7 @@ def prebuilt(release: str) -> Path | None:
 
 
 def _entry(deb: Path) -> str:
-    """The paragraph of a package in an archive's index."""
+    """Return the paragraph of a package in an archive's index."""
     done = subprocess.run(["dpkg-deb", "--field", deb], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure(f"SLURM_PACKAGES: {deb} is no Debian package: {done.stderr.strip()}")
@@ -79,19 +80,22 @@ def _check(given: str, release: str, entries: Sequence[str]) -> None:
 
 
 def arguments(release: str) -> list[str]:
-    """What images/slurm/Dockerfile is told of a release: its name, its Debian, and which packages that were built elsewhere it takes."""
+    """Return the build arguments of images/slurm/Dockerfile for a release: its name, its Debian, and the packages from SLURM_PACKAGES."""
     folder = prebuilt(release)
     given = f"SLURM_PACKAGES={folder.name if folder else ''}"
     return [f"SLURM_RELEASE={release}", f"SLURM_SUITE={RELEASES[release]}", given]
 
 
 def volumes(release: str) -> list[str]:
-    """The folder with packages that were built elsewhere, for a build to see at /packages."""
+    """Return the folder of SLURM_PACKAGES as a volume of a build, mounted at /packages."""
     return [f"{folder}:/packages:ro"] if (folder := prebuilt(release)) else []
 
 
 def with_settings(spec: Mapping[str, Any], is_patch: bool = False) -> dict[str, Any]:
-    """A SlurmCluster's spec in which slurm.conf has what the chosen release needs, behind the spec's lines; a patch that leaves those alone stays."""
+    """Return the spec of a SlurmCluster with the lines of slurm.conf that the chosen release needs, after the spec's own lines.
+
+    A patch that does not set those lines keeps them.
+    """
     settings = "\n".join(SETTINGS[chosen()])
     config = spec.get("config") or {}
     lines = config.get("extraLines") or {}

@@ -1,8 +1,9 @@
-"""`python3 -m local.slurm_root [records|rest] [--release 26.05]`: Debian roots with Slurm for tests that need no Kubernetes.
+"""`python3 -m local.slurm_root [records|rest] [--release 26.05]`: creates Debian roots with Slurm for tests that need no Kubernetes.
 
-The first has sshd, a compiler and headers too, the one for records slurmdbd and MariaDB, the one for REST slurmrestd and nginx.
-spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in the first; SPANK_TRIXIE names another place for it. The release is that of
-`local/slurm_release.py` unless it is named; who runs tests names it in SLURM_RELEASE. Needs to be root. What has every package is left as it is.
+The first root also has sshd, a compiler and headers, the root for records has slurmdbd and MariaDB, and the root for REST has slurmrestd
+and nginx. spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in the first one; SPANK_TRIXIE names another path for it. The
+release is that of `local/slurm_release.py` unless an argument names it; tests select it with SLURM_RELEASE. Needs root. A root with all
+packages is not changed.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from local.progress import Failure, say
 
 
 def place(kind: str, release: str = "") -> Path:
-    """The root of a kind for a release; the first release has the name without it."""
+    """Return the root of a kind for a release; the first release has the name without the release."""
     release = release or slurm_release.chosen()
     return cache() / (f"trixie-{kind}" if slurm_release.RELEASES[release] == SUITE else f"trixie-{kind}-{release}")
 
@@ -87,7 +88,7 @@ _OF_SLURM = ("libslurm", "sackd", "slurm")
 
 
 def missing(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
-    """The packages that a root lacks, by what its dpkg says; all of them where there is none."""
+    """Return the packages that a root lacks according to its dpkg; all packages if there is no root."""
     status = root / "var/lib/dpkg/status"
     if not status.exists():
         return list(packages)
@@ -97,7 +98,7 @@ def missing(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
 
 
 def make(root: Path, packages: Sequence[str] = PACKAGES, release: str = "") -> None:
-    """Make the root where it lacks anything; what was there before goes only when the new one is whole."""
+    """Create the root if it lacks a package; the former root is removed only when the new one is complete."""
     release = release or slurm_release.chosen()
     root.parent.mkdir(parents=True, exist_ok=True)
     with locked(root.with_name(f"{root.name}.lock")):
@@ -114,7 +115,7 @@ def make(root: Path, packages: Sequence[str] = PACKAGES, release: str = "") -> N
 
 
 def _making(partial: Path, packages: Sequence[str], release: str) -> list[str]:
-    """The command that makes a root; Slurm of another Debian is installed last, when apt has been told where it is."""
+    """Return the command that creates a root; Slurm of another Debian is installed last, when apt has its source."""
     argv = ["mmdebstrap", "--quiet", "--variant=minbase"]
     if slurm_release.RELEASES[release] == SUITE:
         return [*argv, f"--include={','.join(packages)}", SUITE, str(partial), *archive()]
@@ -131,7 +132,7 @@ def _making(partial: Path, packages: Sequence[str], release: str) -> list[str]:
 
 
 def main() -> int:
-    """Make one of the roots; a failure is said without a traceback."""
+    """Create one of the roots; an error is printed without a traceback."""
     parser = argparse.ArgumentParser(prog="python3 -m local.slurm_root", description=__doc__)
     parser.add_argument("kind", nargs="?", default="", choices=tuple(ROOTS))
     parser.add_argument("--release", default="", choices=("", *slurm_release.RELEASES))

@@ -1,7 +1,7 @@
-"""Stand before a port of a pod and answer slowly, or with an error: what a client sees of a service that is ill.
+"""A proxy before a port of a pod that delays answers, or answers with an error: simulates an unhealthy service.
 
-It runs in the pod's network: nftables hands it what comes from outside, and what it passes on goes to the same port on loopback. Connections
-that existed before are reset, so that a client cannot go on using one. When it ends, everything is as it was.
+It runs in the pod's network namespace: nftables redirects connections from outside to it, and it forwards requests to the same port on
+loopback. Existing connections are reset, so that a client cannot continue to use one. At its end it restores everything.
 """
 
 import http.client
@@ -16,7 +16,7 @@ OFFSET = 1000
 
 
 def rules(port: int) -> str:
-    """Return the nft table that sends what is meant for `port` to us."""
+    """Return the nft table that redirects connections for `port` to the proxy."""
     return (
         f"table ip {TABLE} {{\n"
         "  chain before {\n"
@@ -32,13 +32,13 @@ def rules(port: int) -> str:
 
 
 def handler(port: int, delay: float, status: int) -> type[BaseHTTPRequestHandler]:
-    """Return the handler that waits `delay` seconds, and then answers with `status`, or as the real service does where it is 0."""
+    """Return the handler that waits `delay` seconds, and then answers with `status`, or forwards the request if `status` is 0."""
 
     class Spoiler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def log_request(self, *_: object) -> None:
-            """Say nothing of each request."""
+            """Suppress the log line of a request."""
 
         def spoil(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -65,7 +65,7 @@ def handler(port: int, delay: float, status: int) -> type[BaseHTTPRequestHandler
 
 
 def main(port: int, delay: float, status: int) -> None:
-    """Spoil until told to end."""
+    """Run the proxy until a signal ends it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server = ThreadingHTTPServer(("", port + OFFSET), handler(port, delay, status))
     server.daemon_threads = True

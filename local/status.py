@@ -1,4 +1,4 @@
-"""Tell what runs, what does not, and under which address each Node is reached."""
+"""Reports which programs run, which do not, and the address of each Node."""
 
 from local import components
 from local.cluster import records_of, settings_of
@@ -8,7 +8,7 @@ from local.process import is_alive, uptime
 
 
 def show(state: State) -> bool:
-    """Print a table of what should run; return whether all of it does."""
+    """Print a table of the expected programs; return whether all of them run."""
     settings = settings_of(state)
     if settings is None:
         print(f"no cluster runs in {state.root}")

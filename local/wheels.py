@@ -1,7 +1,7 @@
-"""The operator's Python packages, installed outside for the image's Python, so that the image build needs no network.
+"""Installs the operator's Python packages outside the image for the image's Python, so that the image build needs no network.
 
-Debian's Python has no pip of its own, and the image's Python is another version: a virtual environment lends the pip, and wheels are chosen for
-the image.
+Debian's Python has no pip, and the image's Python has another version: pip runs from a virtual environment, and it selects wheels for the
+image's Python.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ LEFT_OUT = ("bin", "rich", "pygments", "markdown_it", "mdurl")
 
 
 def packages(run: Callable[[Sequence[str]], int]) -> Path:
-    """Return a folder with the pinned packages, made once per requirements file; `run` runs a command or fails."""
+    """Return a folder with the pinned packages, created once per requirements file; `run` runs a command or raises."""
     key = hashlib.sha256(PINNED.read_bytes() + repr((PYTHON, LEFT_OUT)).encode()).hexdigest()[:16]
     folder = cache() / "python" / key
     if not folder.exists():

@@ -1,7 +1,7 @@
-"""`python3 -m local.zipapp`: the command line as one file, build/soperator.pyz, and what krew needs to install it as `kubectl slurm`.
+"""`python3 -m local.zipapp`: builds the command line as one file, build/soperator.pyz, and the files with which krew installs it as `kubectl slurm`.
 
-shiv packs the pinned packages with a start that unpacks them once, because compiled modules cannot be loaded from a zip file. So the file belongs to
-one release of Python and one architecture, and says so when another one runs it.
+shiv packs the pinned packages with a start script that unpacks them once, because compiled modules cannot be loaded from a zip file. So the
+file works with one release of Python and one architecture only, and prints an error on any other.
 """
 
 import hashlib
@@ -40,13 +40,13 @@ if (sys.version_info[0], sys.version_info[1], platform.machine()) != MADE_FOR:
 
 
 def main() -> None:
-    """Build both files, and say where they are."""
+    """Build both files, and print their paths."""
     say(f"{build(BUILD)}: the command line for Python {sys.version_info[0]}.{sys.version_info[1]}")
     say(f"{write_plugin(BUILD, BUILD / 'soperator.pyz', os.environ.get(ADDRESS, _NO_ADDRESS))}: the plugin for krew")
 
 
 def build(folder: Path) -> Path:
-    """Build the file; needs the package index the first time."""
+    """Build the file; the first build needs the package index."""
     shiv, staged = pinned.build("shiv"), folder / "zipapp"
     shutil.rmtree(staged, ignore_errors=True)
     pip = [
@@ -95,7 +95,7 @@ def write_plugin(folder: Path, program: Path, address: str) -> Path:
 
 
 def manifest(digest: str, address: str) -> dict[str, object]:
-    """Return krew's manifest of the plugin. JSON is YAML too."""
+    """Return krew's manifest of the plugin as JSON, which is also YAML."""
     linux = {
         "selector": {"matchLabels": {"os": "linux", "arch": "amd64"}},
         "uri": f"{address}/kubectl-slurm.tar.gz",

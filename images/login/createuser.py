@@ -31,7 +31,7 @@ HARDWARE = "sk-ssh-ed25519@openssh.com sk-ecdsa-sha2-nistp256@openssh.com"
 
 
 class Refusal(Exception):  # noqa: N818
-    """What stands in the way, as one sentence."""
+    """An obstacle, as one sentence."""
 
 
 def main() -> int:
@@ -81,7 +81,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def check(asked: argparse.Namespace) -> None:
-    """Refuse what cannot work before anything is changed."""
+    """Exit with an error for invalid arguments before any change."""
     if os.geteuid() != 0:
         raise Refusal("only root of the jail makes users: log in as root, or use sudo.")
     if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,30}", asked.name):
@@ -106,7 +106,7 @@ def check(asked: argparse.Namespace) -> None:
 
 
 def check_groups(names: "list[str | None]") -> None:
-    """Refuse groups that do not exist."""
+    """Exit with an error for groups that do not exist."""
     for group in filter(None, names):
         try:
             grp.getgrnam(group)
@@ -115,13 +115,13 @@ def check_groups(names: "list[str | None]") -> None:
 
 
 def is_mapped(number: int, uid_map: str) -> bool:
-    """Whether a user namespace has this id."""
+    """Return whether a user namespace has this id."""
     ranges = [tuple(map(int, line.split())) for line in uid_map.splitlines()]
     return any(first <= number < first + count for first, _, count in ranges)
 
 
 def keys_of(words: "list[str]") -> "list[str]":
-    """Return the public keys that the words are, name or announce."""
+    """Return the public keys of the arguments: the key itself, a file, or - for standard input."""
     keys: list[str] = []
     for word in words:
         if word == "-":
@@ -146,7 +146,7 @@ def keys_of(words: "list[str]") -> "list[str]":
 
 
 def is_key(line: str) -> bool:
-    """Whether a line is a whole public key, with or without options before it."""
+    """Return whether a line is a complete public key, with or without options before it."""
     words = line.split()
     for kind, blob in zip(words, words[1:]):  # noqa: B905, RUF007 (Python 3.9)
         if kind in TYPES.split() + HARDWARE.split():
@@ -159,7 +159,7 @@ def is_key(line: str) -> bool:
 
 
 class locked:  # noqa: N801
-    """Hold a lock on the shared root, so that two calls, on whatever nodes, come one after the other."""
+    """Hold a lock on the shared root, so that two calls on any nodes run one after the other."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path, self._patience = path, patience
@@ -182,7 +182,7 @@ class locked:  # noqa: N801
 
 
 def make_account(asked: argparse.Namespace) -> bool:
-    """Make the account unless it is there, which then has to be as asked; return whether it was made."""
+    """Create the account unless it exists; an existing account must match the arguments. Return whether it was created."""
     try:
         there = pwd.getpwnam(asked.name)
     except KeyError:
@@ -205,7 +205,7 @@ def make_account(asked: argparse.Namespace) -> bool:
 
 
 def make_home(user: pwd.struct_passwd) -> None:
-    """Make the home of a user who has none yet: one of a directory service."""
+    """Create the home of an existing user without one, such as a user of a directory service."""
     home = Path(user.pw_dir)
     if home.exists():
         return
@@ -217,7 +217,7 @@ def make_home(user: pwd.struct_passwd) -> None:
 
 
 def give(home: Path, user: pwd.struct_passwd) -> None:
-    """Give a new home to its user; a link that stands there by now is refused, for it may lead to a file of root."""
+    """Change the owner of a new home to its user; a link in its place is refused, because it may lead to a file of root."""
     folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         os.fchown(folder, user.pw_uid, user.pw_gid)
@@ -226,7 +226,7 @@ def give(home: Path, user: pwd.struct_passwd) -> None:
 
 
 def useradd(asked: argparse.Namespace) -> None:
-    """Let useradd do its part."""
+    """Run useradd."""
     home = asked.home or f"/home/{asked.name}"
     if Path(home).exists() and asked.uid is not None and Path(home).stat().st_uid != asked.uid:
         raise Refusal(f"{home} exists and belongs to uid {Path(home).stat().st_uid}: move it away, or give that --uid.")
@@ -243,7 +243,7 @@ def useradd(asked: argparse.Namespace) -> None:
 
 
 def owner_to_be(home: str) -> int:
-    """The uid that a home left behind by an earlier account of the name still has; it must be free."""
+    """Return the uid that owns a home which an earlier account of this name left; no other account may use it."""
     owner = Path(home).stat().st_uid
     taken = [each.pw_name for each in pwd.getpwall() if each.pw_uid == owner]
     if owner < LOWEST or taken:
@@ -254,13 +254,13 @@ def owner_to_be(home: str) -> int:
 
 
 def join_groups(asked: argparse.Namespace) -> None:
-    """Put the user into further groups."""
+    """Add the user to additional groups."""
     if asked.groups:
         run(["usermod", "--append", "--groups", asked.groups, asked.name])
 
 
 def may_sudo(name: str) -> None:
-    """Let the user become root without a password, for nobody has one here."""
+    """Allow the user to become root without a password, because no user has a password here."""
     if shutil.which("visudo") is None:
         raise Refusal("sudo is not installed in the jail.")
     SUDOERS.mkdir(mode=0o750, exist_ok=True)
@@ -272,7 +272,7 @@ def may_sudo(name: str) -> None:
 
 
 def run(words: "list[str]") -> None:
-    """Run a command; one that found the user database locked is tried again for a while."""
+    """Run a command; retry for a while if the user database is locked."""
     end = time.monotonic() + PATIENCE / 3
     while True:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -286,7 +286,7 @@ def run(words: "list[str]") -> None:
 
 
 def as_user(user: pwd.struct_passwd, keys: "list[str]", node_key: bool) -> int:
-    """Write the files in the home in a child that is the user; return how many keys let the user in."""
+    """Write the files in the home, in a child process with the user's identity; return how many keys can log in."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
@@ -315,7 +315,7 @@ def as_user(user: pwd.struct_passwd, keys: "list[str]", node_key: bool) -> int:
 
 
 def write_keys(home: Path, name: str, keys: "list[str]", node_key: bool) -> int:
-    """As the user: the folder, the key pair, the keys that are not there yet; return how many keys of others there are then."""
+    """Create the folder, the key pair and the missing keys, with the user's identity; return how many keys of others exist then."""
     os.umask(0o077)
     if not any(home.iterdir()) and SKEL.is_dir():
         shutil.copytree(SKEL, home, symlinks=True, dirs_exist_ok=True)
@@ -346,7 +346,7 @@ def write_keys(home: Path, name: str, keys: "list[str]", node_key: bool) -> int:
 
 
 def blob(line: str) -> str:
-    """The part of a key that tells it from others; empty where there is none."""
+    """Return the part of a key that identifies it; empty if there is none."""
     return next((word for word in line.split() if word.startswith("AAAA")), "")
 
 

@@ -32,12 +32,12 @@ Copy = tuple[Path, Path]
 
 
 def has_pmix() -> bool:
-    """Whether this Slurm was built with PMIx; Debian's packages of 26.05 are not."""
+    """Return whether this Slurm was built with PMIx; Debian's packages of 26.05 are not."""
     return (LIBRARIES / "slurm-wlm/mpi_pmix.so").exists()
 
 
 def programs() -> Iterator[Copy]:
-    """Yield every program with its place."""
+    """Yield every program with its path in the bundle."""
     for name in f"{CLIENTS} {MORE_CLIENTS}".split():
         yield Path("/usr/bin", name), PREFIX / "bin" / name
     for name in ("slurmstepd", "sshd"):
@@ -52,7 +52,7 @@ def programs() -> Iterator[Copy]:
 
 
 def modules() -> Iterator[Copy]:
-    """Yield every shared object that is loaded by path or by name at run time, with its place."""
+    """Yield every shared object that a program loads at run time by path or by name, with its path in the bundle."""
     for path in sorted((LIBRARIES / "slurm-wlm").glob("*.so")):
         if path.name not in DROPPED_PLUGINS and path.name != "libslurmfull.so":
             yield path, PREFIX / "lib/slurm" / path.name
@@ -74,7 +74,7 @@ def modules() -> Iterator[Copy]:
 
 
 def needed(files: Iterable[Path]) -> dict[str, Path]:
-    """Return the libraries that the files need, directly or not, by the name under which they are looked up."""
+    """Return the libraries that the files need, directly or indirectly, by their sonames."""
     found: dict[str, Path] = {}
     env = os.environ | {"LD_LIBRARY_PATH": str(LIBRARIES / "slurm-wlm")}
     for file in files:
@@ -91,7 +91,7 @@ def needed(files: Iterable[Path]) -> dict[str, Path]:
 
 
 def shortened() -> dict[bytes, bytes]:
-    """Return the compiled-in folders and what stands in their place, never longer."""
+    """Return the compiled-in folders and their replacements, which are never longer."""
     table = {
         LIBRARIES / "slurm-wlm": PREFIX / "lib/slurm",
         LIBRARIES / "hwloc": PREFIX / "lib/hwloc",
@@ -103,7 +103,7 @@ def shortened() -> dict[bytes, bytes]:
 
 
 def place(out: Path, source: Path, target: Path) -> Path:
-    """Copy one file into the tree with its compiled-in folders replaced, and return where it lies."""
+    """Copy one file into the tree with its compiled-in folders replaced, and return its path."""
     landed = out / target.relative_to("/")
     landed.parent.mkdir(parents=True, exist_ok=True)
     content = source.read_bytes()
@@ -115,9 +115,9 @@ def place(out: Path, source: Path, target: Path) -> Path:
 
 
 def set_search_path(files: Iterable[Path], loader: Path | None) -> None:
-    """Make the files search the bundle, and programs also start by its loader.
+    """Set the search path of the files to the bundle, and the loader of programs to the bundle's.
 
-    In two steps and in this order: in one, and the other way round, patchelf 0.18 makes of skopeo a program that crashes.
+    Two calls in this order are necessary: one call, or the other order, makes patchelf 0.18 write a skopeo that crashes.
     """
     for file in files:
         subprocess.run(["patchelf", "--force-rpath", "--set-rpath", str(PREFIX / "lib"), str(file)], check=True)
@@ -126,7 +126,7 @@ def set_search_path(files: Iterable[Path], loader: Path | None) -> None:
 
 
 def record_packages(out: Path, sources: Iterable[Path]) -> None:
-    """Write down of which packages the bundle's files are, one file for each, where scanners look for packages that dpkg did not install."""
+    """Write the Debian packages of the bundle's files, one file for each, where scanners look for packages that dpkg did not install."""
     asked = ["dpkg-query", "--search", *sorted({str(source.resolve()) for source in sources})]
     found = subprocess.run(
         asked, capture_output=True, text=True, check=False

@@ -1,5 +1,5 @@
 """`make bench`: the figures that docs/performance.md reports, each beside its goal.
 
-`figures` says what is measured and what is good enough, `record` keeps every run, `report` writes the page; `audit` counts requests in an API
-server's audit log. `alone` measures the operator against an API server that has nothing else to do, `live` the whole local cluster.
+`figures` lists the figures and their goals, `record` stores every run, `report` writes the page, and `audit` counts requests in an API
+server's audit log. `alone` measures the operator against an API server without other clients, and `live` measures the whole local cluster.
 """

@@ -1,7 +1,7 @@
-"""``python -m local.bench``: measure, and write docs/performance.md.
+"""``python -m local.bench``: measures, and writes docs/performance.md.
 
-`make bench` measures everything but `cold`, which throws the caches away and takes a quarter of an hour. Each part can be measured alone;
-with --add its runs join those made before, and with --counts it judges what does not depend on the machine.
+`make bench` measures everything except `cold`, which deletes the caches and takes 15 minutes. Each part can be measured alone. With --add
+the runs are added to earlier ones. With --counts the program judges only the figures that do not depend on the machine.
 """
 
 import argparse

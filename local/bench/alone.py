@@ -1,4 +1,4 @@
-"""The operator against an API server alone: how long it takes to start, and to say all that it has to say of a new cluster."""
+"""Measures the operator against an API server alone: the time to start, and the time to converge a new cluster."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: "", resources: {requests:
 
 @dataclass(frozen=True)
 class Operator:
-    """A running operator, and how long it took to be ready."""
+    """A running operator, and the seconds until it was ready."""
 
     process: subprocess.Popen[bytes]
     seconds: float
@@ -53,7 +53,7 @@ def measure(runs: int) -> None:
 
 
 def install(server: Plane) -> None:
-    """Make our kinds known to the API server."""
+    """Create the CRDs of the operator's kinds in the API server."""
     crds = subprocess.run(
         [sys.executable, "-m", "soperator.cli", "crds"], capture_output=True, text=True, env=_env(), check=True
     )
@@ -63,7 +63,7 @@ def install(server: Plane) -> None:
 
 @contextmanager
 def operator(server: Plane, module: str = "soperator.cli", **more: str) -> Iterator[Operator]:
-    """A ready operator for the length of the block, as a process of this machine with a Lease, as in its pod; `more` joins its environment."""
+    """Run a ready operator within the block, as a process of this machine with a Lease, as in its pod; `more` is added to its environment."""
     port = plane.free_port()
     env = _env() | {"KUBECONFIG": str(server.kubeconfig(plane.OPERATOR)), "SOPERATOR_PORT": str(port)} | more
     command = [sys.executable, "-m", module, "operator"]
@@ -109,7 +109,7 @@ def _measure_apply(server: Plane, populate: str, number: int) -> None:
 
 
 def settle(log: Path, user: str, since: float) -> list[audit.Request]:
-    """Wait until a user has written nothing for QUIET seconds; return all its requests since then."""
+    """Wait until a user has written nothing for QUIET seconds; return all requests of the user since the start."""
     while True:
         found = audit.requests(audit.tail(log, 0), user, since)
         last = audit.last_write(found) or since

@@ -1,7 +1,7 @@
-"""Counting requests in an API server's audit log.
+"""Counts requests in an API server's audit log.
 
-The log has one JSON object a line. A watch stands in it twice, when its answer begins and when it ends, so requests are told apart by their
-auditID; of each the first line counts, and its end is the last one's.
+The log has one JSON object a line. A watch has two entries, one when its response begins and one when it ends, so the auditID identifies a
+request. The first entry counts, and the last entry has the end of the request.
 """
 
 import json
@@ -30,17 +30,17 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        """Whether it changes an object that a person sees: neither the Lease nor an Event."""
+        """Return whether the request changes an object other than the Lease and Events."""
         return self.verb in WRITES and self.resource not in ("leases", "events")
 
     @property
     def is_creation(self) -> bool:
-        """Whether the object was not there before: so answers a create, and a server-side apply too."""
+        """Return whether the request created its object: creates and server-side applies both answer 201 then."""
         return self.is_write and self.code == 201 and not self.subresource
 
 
 def requests(lines: Iterable[str], user: str, since: float = 0.0) -> list[Request]:
-    """Return a user's requests that arrived at or after `since`, by arrival; half a line at the end is left out."""
+    """Return a user's requests that arrived at or after `since`, in the order of arrival; an incomplete last line is skipped."""
     found: dict[str, Request] = {}
     for entry in _entries(lines):
         if entry["user"]["username"] == user:
@@ -51,14 +51,14 @@ def requests(lines: Iterable[str], user: str, since: float = 0.0) -> list[Reques
 
 
 def tail(log: Path, offset: int) -> list[str]:
-    """Return the lines of a log after so many bytes of it."""
+    """Return the lines of a log after the given number of bytes."""
     with log.open("rb") as file:
         file.seek(offset)
         return file.read().decode(errors="replace").splitlines()
 
 
 def by_verb(found: Iterable[Request]) -> Counter[str]:
-    """Count the requests by verb; those that renew the Lease, and Events, are counted under these names."""
+    """Count the requests by verb; renewals of the Lease, and Events, are counted under those names."""
     names = {"leases": "lease", "events": "event"}
     return Counter(names.get(each.resource, each.verb) for each in found)
 

@@ -1,4 +1,4 @@
-"""Counts beside their limits: what `make test` can judge on any machine, while times are for `make bench` on a quiet one."""
+"""Compares counts with their limits: `make test` can judge counts on any machine, but times only `make bench` on an idle one."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _BY_TIME = ("lease", "event", "get", "watch")
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure as it was measured; `limit` is None for one that another figure judges."""
+    """One measured figure; `limit` is None for a figure without a limit of its own."""
 
     title: str
     unit: str
@@ -20,12 +20,12 @@ class Measured:
 
 
 def without_time(value: float, parts: Mapping[str, float]) -> float:
-    """Return a scene's requests less those whose number grows with the scene's length; `parts` are its requests by verb."""
+    """Return a scene's requests without those whose number grows with the scene's duration; `parts` are its requests by verb."""
     return value - sum(parts.get(f"requests: {verb}", 0.0) for verb in _BY_TIME)
 
 
 def faults(measured: Iterable[Measured]) -> list[str]:
-    """A sentence for each count that is over its limit."""
+    """Return a sentence for each count that exceeds its limit."""
     return [
         f"{each.title}: {each.value:g} {each.unit}, and {each.limit:g} is the limit"
         for each in measured
@@ -34,7 +34,7 @@ def faults(measured: Iterable[Measured]) -> list[str]:
 
 
 def verdict(measured: Iterable[Measured]) -> int:
-    """Print the counts and what is over its limit; the exit status, which is 1 too where nothing was counted."""
+    """Print the counts and those that exceed their limits; return the exit status, which is also 1 if nothing was counted."""
     counted = [each for each in measured if each.unit in UNITS]
     for each in counted:
         print(f"{each.title}: {each.value:g} {each.unit}")

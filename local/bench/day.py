@@ -1,8 +1,9 @@
-"""A day of jobs on three NodeSets that sleep, in virtual time: the policy itself over a stand-in of Slurm and of Kubernetes.
+"""Simulates a day of jobs on three NodeSets with power saving, in virtual time: the real policy runs against a model of Slurm and Kubernetes.
 
-Two thousand jobs, drawn from a seeded distribution, and three spans in which there are fewer machines than nodes. It is held against the same
-scheduler with nodes that boot in no time and go the moment that nobody needs them. What is counted: jobs lost, jobs that waited although the policy
-could have had a node for them, node-hours of both. `make bench-day` writes docs/reports/power-day.md and its plot; a smaller day is a unit test.
+The day has two thousand jobs from a seeded distribution, and three periods with fewer machines than nodes. The result is compared with the
+same scheduler whose nodes boot in no time and stop as soon as no job needs them. The simulation counts lost jobs, jobs that waited although
+the policy could have started a node for them, and the node-hours of both. `make bench-day` writes docs/reports/power-day.md and its plot; a
+smaller day is a unit test.
 """
 
 import heapq
@@ -25,7 +26,7 @@ from soperator.slurm.node import SlurmNode
 
 @dataclass
 class Set:
-    """One NodeSet: its records in Slurm, its pods, and who holds which node."""
+    """One NodeSet: its records in Slurm, its pods, and the job on each node."""
 
     name: str
     most: int
@@ -42,7 +43,7 @@ class Set:
         self.nodes[name] = replace(self.nodes[name], states=self.nodes[name].states - drop | add)
 
     def usable(self) -> list[str]:
-        """The nodes that a job may have, the awake ones first."""
+        """Return the nodes that a job may use, awake nodes first."""
         found = [
             each
             for each in self.nodes.values()
@@ -59,7 +60,7 @@ def _number(name: str) -> int:
 
 @dataclass
 class Day:
-    """The day with the policy: events in virtual time, after each of which Slurm schedules and the operator has its pass."""
+    """The simulated day with the policy: after each event in virtual time Slurm schedules and the operator makes a pass."""
 
     todo: list[Job]
     now: float = 0.0
@@ -71,7 +72,7 @@ class Day:
     result: Result = field(default_factory=Result)
 
     def run(self) -> Result:
-        """Until nobody waits, nobody runs and all sleep."""
+        """Run until no job is pending or running and all nodes are powered down."""
         for job in self.todo:
             self.at(job.queued, "submit", job)
         for _, start, end, _ in SHORTAGES:
@@ -92,12 +93,12 @@ class Day:
         return self.result
 
     def at(self, moment: float, what: str, about: object) -> None:
-        """Let something happen then."""
+        """Schedule an event at a time."""
         self.counted += 1
         heapq.heappush(self.events, (moment, self.counted, what, about))
 
     def pass_time(self, moment: float) -> None:
-        """Count the nodes that there are meanwhile: a pod on a machine costs, whatever it does."""
+        """Count the nodes that exist in the meantime: a pod on a machine costs, even if it is idle."""
         for each in self.sets.values():
             each.hours += sum(bool(pod.machine) for pod in each.pods.values()) * (moment - self.now) / 3600
         self.now = moment
@@ -107,14 +108,14 @@ class Day:
     # -- events -------------------------------------------------------------------------------------------------------
 
     def look(self, _: object) -> None:
-        """Nothing but a pass."""
+        """Trigger a pass without any other event."""
 
     def submit(self, job: Job) -> None:
-        """A job is queued, or again."""
+        """Queue a job, for the first time or again."""
         self.queue.append((self.now, job))
 
     def register(self, about: tuple[str, int, float]) -> None:
-        """A pod has started and its slurmd registers, if it is that pod still."""
+        """Register the slurmd of a started pod, unless another pod has replaced that pod."""
         name, index, born = about
         there = self.sets[name]
         pod = there.pods.get(index)
@@ -132,7 +133,7 @@ class Day:
                 self.at(self.now + job.length, "end", number)
 
     def end(self, number: int) -> None:
-        """A job ends."""
+        """End a job."""
         _, of, nodes, _ = self.running.pop(number)
         there = self.sets[of]
         for each in nodes:
@@ -142,13 +143,13 @@ class Day:
         self.result.ended += 1
 
     def doze(self, about: tuple[str, str]) -> None:
-        """SuspendTimeout is over."""
+        """Apply the end of SuspendTimeout."""
         name, node = about
         if "POWERING_DOWN" in self.sets[name].nodes[node].states:
             self.sets[name].change(node, {"POWERED_DOWN"}, {"POWERING_DOWN"})
 
     def vanish(self, about: tuple[str, int, float]) -> None:
-        """A deleted pod is gone, and its machine with it."""
+        """Remove a deleted pod and release its machine."""
         name, index, born = about
         pod = self.sets[name].pods.get(index)
         if pod and pod.born == born:
@@ -157,7 +158,7 @@ class Day:
     # -- Slurm --------------------------------------------------------------------------------------------------------
 
     def schedule(self) -> None:
-        """Each job in its turn gets nodes where there are enough; one that does not fit holds up none behind it."""
+        """Schedule each job in order if enough nodes are available; a job that does not fit does not block later jobs."""
         left: list[tuple[float, Job]] = []
         for since, job in self.queue:
             if since > self.now or not self._start(job):
@@ -188,7 +189,7 @@ class Day:
         return sum(phase_of(there.nodes[each]) is not Phase.AWAKE for each in there.usable()[: job.nodes])
 
     def requeue(self, number: int) -> None:
-        """A job whose node is given up is queued again, and looked at after Slurm's two minutes."""
+        """Requeue a job whose node was given up; Slurm considers it again after two minutes."""
         job, of, nodes, began = self.running.pop(number)
         assert not began, "a job that runs is given up"
         for each in nodes:
@@ -201,7 +202,7 @@ class Day:
     # -- the operator -------------------------------------------------------------------------------------------------
 
     def operate(self) -> bool:
-        """A pass over each NodeSet of which something is new, or due; returns whether anything was done."""
+        """Run a pass over each NodeSet that has changed or is due; return whether the pass acted."""
         done = False
         for there in self.sets.values():
             known = (dict(there.nodes), dict(there.pods))
@@ -223,7 +224,7 @@ class Day:
         return done
 
     def take(self, there: Set, action: object) -> None:
-        """Carry out an action."""
+        """Execute an action of the policy."""
         match action:
             case Create(index):
                 there.pods[index] = WorkerPod(index, "new", "Pending", False, False, born=self.now)
@@ -240,7 +241,7 @@ class Day:
                     self.hear(there, action.verb, f"{there.name}-{index}", action.why)
 
     def hear(self, there: Set, verb: Verb, name: str, why: str) -> None:
-        """What slurmctld does with one node."""
+        """Apply what slurmctld does with one node."""
         if verb is Verb.RECORD:
             there.nodes[name] = SlurmNode(name, frozenset({"IDLE", "POWERED_DOWN"}))
         elif verb is Verb.SLEEP:
@@ -258,7 +259,7 @@ class Day:
     # -- Kubernetes ---------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Pods get machines as long as there are any, the oldest first, and start."""
+        """Assign machines to pods while there are any, the oldest pod first, and start the pods."""
         for there in self.sets.values():
             waits = sorted(
                 (pod for pod in there.pods.values() if not pod.machine and not pod.deleting), key=lambda pod: pod.born
@@ -269,7 +270,7 @@ class Day:
                 self.at(self.now + BOOT, "register", (there.name, pod.index, pod.born))
 
     def machines(self, there: Set) -> int:
-        """How many machines there are for a set now; who has one keeps it."""
+        """Return how many machines a NodeSet can use now; a pod that has a machine keeps it."""
         hour = self.now / 3600
         limits = [most for name, start, end, most in SHORTAGES if name == there.name and start <= hour < end]
         return min([there.most, *limits])
@@ -277,7 +278,7 @@ class Day:
     # -- the judge ----------------------------------------------------------------------------------------------------
 
     def judge(self) -> None:
-        """A job waits in vain where enough nodes of a set are idle, or asleep and allowed."""
+        """Return whether a job waits although enough nodes of a set are idle, or powered down and allowed to start."""
         for since, job in self.queue:
             if since <= self.now and any(len(self.sets[name].usable()) >= job.nodes for name in job.sets):
                 self.result.needless.append(job.number)

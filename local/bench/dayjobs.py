@@ -1,4 +1,4 @@
-"""The jobs of the simulated day, drawn from a seeded distribution, and the day as it would be with nodes that boot in no time."""
+"""The jobs of the simulated day, drawn from a seeded distribution, and the same day with nodes that boot in no time."""
 
 import heapq
 import math
@@ -22,7 +22,7 @@ WISH = OnDemand(least=0, most=0, idle=300, resume=300, backoff=300)
 
 @dataclass(frozen=True)
 class Job:
-    """A job: when it is queued and how long it runs, in seconds, on how many nodes of which sets."""
+    """A job: its submit time and run time in seconds, its number of nodes, and the NodeSets that it may use."""
 
     number: int
     queued: float
@@ -32,7 +32,7 @@ class Job:
 
 
 def jobs(count: int, seed: int = SEED) -> list[Job]:
-    """The jobs of a day, by when they are queued: few at night, most in the afternoon; half of them longer than 35 min."""
+    """Return the jobs of a day by submit time: few at night, most in the afternoon; half of them run longer than 35 min."""
     dice = random.Random(seed)
     moments: list[float] = []
     while len(moments) < count:
@@ -51,7 +51,7 @@ def _job(dice: random.Random, number: int, moment: float) -> Job:
 
 @dataclass
 class Result:
-    """What became of a day."""
+    """The results of a simulated day."""
 
     ended: int = 0
     waited: list[float] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Result:
 
 
 def ideal(todo: list[Job]) -> Result:
-    """The same scheduler where a node boots in no time, goes the moment that nobody needs it, and there are always machines."""
+    """Simulate the same scheduler with nodes that boot in no time and stop as soon as no job needs them, and with unlimited machines."""
     result, free = Result(), dict(SETS)
     ends: list[tuple[float, int, str, int]] = []
     queue: list[Job] = []

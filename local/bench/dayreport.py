@@ -1,4 +1,4 @@
-"""`make bench-day`: the simulated day as a page and a plot, docs/reports/power-day.md and power-day.svg."""
+"""`make bench-day`: writes the simulated day as a page and a plot, docs/reports/power-day.md and power-day.svg."""
 
 import statistics
 
@@ -12,7 +12,7 @@ _FOLDER = REPOSITORY / "docs/reports"
 
 
 def main() -> None:
-    """Live the day, and write what became of it."""
+    """Simulate the day, and write the page and the plot."""
     todo = jobs(COUNT)
     lived, best = Day(todo).run(), ideal(todo)
     (_FOLDER / "power-day.svg").write_text(plot(lived))
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def page(lived: Result, best: Result) -> str:
-    """The report."""
+    """Return the page."""
     short = "; ".join(f"`{name}` {start:g}-{end:g} h: {most}" for name, start, end, most in SHORTAGES)
     rows = (
         ("jobs that ended", f"{lived.ended}", f"{best.ended}"),
@@ -60,7 +60,7 @@ def _more(lived: Result, best: Result) -> float:
 
 
 def plot(lived: Result) -> str:
-    """Nodes with a job, and nodes that are there, by the hour."""
+    """Plot the nodes with a job, and the nodes that exist, by the hour."""
     last, top = lived.curve[-1][0], max(there for _, _, there in lived.curve)
     points = lived.curve[:: max(1, len(lived.curve) // _POINTS)]
 

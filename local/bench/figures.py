@@ -1,4 +1,4 @@
-"""What is measured, and what is good enough: the table of issue 3."""
+"""The figures of `make bench` and their goals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: `limit` is the goal in `unit`, or None where each run brings its own; `runs` is how many make a verdict."""
+    """One figure: `limit` is the goal in `unit`, or None if each run has its own; `runs` is the number of runs for a verdict."""
 
     key: str
     title: str

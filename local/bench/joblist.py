@@ -1,7 +1,7 @@
-"""``python -m local.bench.joblist``: what one list of the jobs costs the operator, by their number; writes docs/reports/job-list.md.
+"""``python -m local.bench.joblist``: measures the cost of one list of the jobs for the operator; writes docs/reports/job-list.md.
 
-A stand-in plays slurmrestd with records of the size that 24.11 writes. It answers at once; the real one first needs a second for each thousand jobs.
-With `--before CHECKOUT` the same is measured with the source of another commit.
+A fake slurmrestd sends records of the size that 24.11 writes. It answers at once; the real one first needs a second for each thousand jobs.
+With `--before CHECKOUT` the source of another commit is measured too.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _MEMORY = 40.0
 
 
 async def child(url: str) -> dict[str, float]:
-    """One list, in this process."""
+    """Measure one list, in this process."""
     from soperator.slurmrest.client import SlurmError, SlurmRest
 
     client = SlurmRest(url, b"key")
@@ -51,7 +51,7 @@ _worst = [0.0]
 
 
 async def _blocked() -> None:
-    """The longest time in which nothing else of the process came to run."""
+    """Measure the longest time for which the event loop was blocked."""
     while True:
         began = time.monotonic()
         await asyncio.sleep(0.005)
@@ -63,7 +63,7 @@ def _peak() -> float:
 
 
 def measure(count: int, source: Path) -> dict[str, float] | None:
-    """One list of so many jobs in a process of its own; None where it did not come to an end."""
+    """Measure one list of the given number of jobs in its own process; return None if the process did not finish."""
     words = [sys.executable, "-m", "local.bench.exporter.standin", "1", str(count)]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     try:
@@ -82,7 +82,7 @@ def measure(count: int, source: Path) -> dict[str, float] | None:
 
 
 def row(title: str, found: dict[str, float] | None) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     if found is None:
         return f"| {title} | did not come to an end | | | | |"
     figures = [f"{found['peak'] - found['before']:.0f} MiB", f"{found['peak']:.0f} MiB"]

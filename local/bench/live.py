@@ -1,6 +1,7 @@
-"""The whole local cluster, as a user sees it: from `kubectl apply` to a job, from a lost worker to an idle node, and the operator meanwhile.
+"""Measures the whole local cluster as a user sees it: from `kubectl apply` to a job, from a lost worker to an idle node, and the operator's load.
 
-`make demo` must have run. Its objects are deleted and applied again from what helm stored of the releases, so helm still knows them afterwards.
+`make demo` must have run. The bench deletes the demo's objects and applies them again from the manifests that helm stored for the releases,
+so helm still recognizes them.
 """
 
 import subprocess
@@ -26,14 +27,14 @@ COLD = REPOSITORY / "docs" / "reports" / "cold-demo.md"
 
 
 def target() -> Target:
-    """The local cluster, which must be up."""
+    """Return the local cluster; raises Failure if it is not running."""
     if not (STATE / "kubeconfig").exists():
         raise Failure("no cluster is up: make demo")
     return local_target()
 
 
 def measure_warm(runs: int) -> None:
-    """Time `make demo` after `make down`."""
+    """Measure `make demo` after `make down`."""
     for number in range(runs):
         set_aside()
         _make("down")
@@ -44,7 +45,7 @@ def measure_warm(runs: int) -> None:
 
 
 def measure_cold(_: int) -> None:
-    """Time `make demo` after `make clean`, and write the report that is committed, for caches are not emptied at each bench."""
+    """Measure `make demo` after `make clean`, and write the report that is committed, because a bench does not empty the caches each time."""
     _make("clean")
     scene = record.look()
     seconds = _make("demo")
@@ -84,7 +85,7 @@ def _count(offset: int, began: float, scene: record.Scene) -> None:
 
 
 def measure_idle(_: int) -> None:
-    """Count what an operator with nothing to do asks of the API server in three minutes."""
+    """Count the requests that an idle operator sends to the API server in three minutes."""
     target()
     time.sleep(QUIET)
     offset, scene, began = LOG.stat().st_size, record.look(), time.time()
@@ -104,7 +105,7 @@ def measure_idle(_: int) -> None:
 
 
 def measure_memory(_: int) -> None:
-    """Read the resident memory of the operator's process, which this machine sees although it runs in a pod."""
+    """Return the resident memory of the operator's process, which is visible on this machine although it runs in a pod."""
     scene = record.look()
     pids = [pid for pid in _processes() if _argv(pid)[1:3] == ["/usr/local/bin/soperator", "operator"]]
     if len(pids) != 1:
@@ -118,7 +119,7 @@ def measure_memory(_: int) -> None:
 
 
 def measure_worker(runs: int) -> None:
-    """Delete a worker's pod, and wait until slurmctld calls a newly started slurmd of that name idle."""
+    """Delete a worker's pod, and wait until Slurm reports the node of the new slurmd as idle."""
     kube = target()
     address = str(_status(kube)["address"])
     for number in range(runs):
@@ -133,7 +134,7 @@ def measure_worker(runs: int) -> None:
 
 
 def _wait_idle(address: str, node: str, began: float) -> None:
-    """Read a stream of looks at the node, made on the login node, until one shows what is waited for."""
+    """Read the states of a node that a loop on the login node prints, until one has the wanted state."""
     loop = f"while sleep 0.1; do scontrol --oneliner show node {node}; done"
     with subprocess.Popen([*ssh(address, "root"), loop], stdout=subprocess.PIPE, text=True) as looks:
         assert looks.stdout is not None
@@ -154,7 +155,7 @@ def _at(text: str) -> float:
 
 
 def _fresh(kube: Target) -> str:
-    """Delete the Slurm cluster and its storage, make the storage anew and empty; return the cluster's manifest."""
+    """Delete the Slurm cluster and its storage, and create empty storage; return the cluster's manifest."""
     cluster, storage = (kube.run("helm", "-n", NAMESPACE, "get", "manifest", name) for name in (CLUSTER, "storage"))
     kube.run("kubectl", "delete", "--ignore-not-found", "-f", "-", stdin=cluster)
     _until(lambda: not _left(kube), "the old cluster's objects go")
@@ -169,10 +170,10 @@ def _fresh(kube: Target) -> str:
 
 
 def set_aside() -> None:
-    """Move the old jail away, to be removed when all is measured.
+    """Move the old jail away; it is removed after the measurement.
 
-    On ext4 without a journal, as on virtual machines, each new file passes over every inode that was freed in the last minutes: a jail that is
-    copied just after another was removed takes 15 s instead of 3.
+    On ext4 without a journal, as on virtual machines, the creation of a file skips every inode that was freed in the last minutes: a jail
+    that is copied just after the removal of another one takes 15 s instead of 3.
     """
     storage, aside = STATE / "storage", ASIDE / str(time.time_ns())
     if storage.exists():
@@ -181,7 +182,7 @@ def set_aside() -> None:
 
 
 def _left(kube: Target) -> str:
-    """The names of what the operator made and is still there; the claims are not its own."""
+    """Return the names of the operator's objects that still exist; claims are not among them."""
     kinds = "pods,jobs,secrets,statefulsets,deployments"
     ours = "app.kubernetes.io/managed-by=soperator"
     return kube.run("kubectl", "-n", NAMESPACE, "get", kinds, "-o", "name", "-l", ours).strip()
@@ -203,7 +204,7 @@ def _status(kube: Target) -> dict[str, object]:
 
 
 def _make(goal: str) -> float:
-    """Run a target of the Makefile with its output on the terminal's error stream; return the seconds that it took."""
+    """Run a target of the Makefile with its output on the terminal's error stream; return its duration in seconds."""
     began = time.monotonic()
     if subprocess.run(["make", goal], cwd=REPOSITORY, stdout=sys.stderr, check=False).returncode:
         raise Failure(f"make {goal} failed; its output is above")

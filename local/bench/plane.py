@@ -1,4 +1,4 @@
-"""An API server with its etcd on the loopback, and nothing else: no controller, no Node, so that what happens there is the operator's doing."""
+"""An API server with its etcd on the loopback, without controllers and Nodes, so that every change is the operator's."""
 
 import json
 import os
@@ -21,22 +21,22 @@ OPERATOR, ADMIN, KWOK, TOWN = "operator", "admin", "kwok", "town"
 
 @dataclass(frozen=True)
 class Plane:
-    """A running API server; each user has a kubeconfig of its own, so that the audit log tells them apart."""
+    """A running API server; each user has its own kubeconfig, so that the audit log distinguishes the users."""
 
     folder: Path
     kubectl: Path
 
     @property
     def audit_log(self) -> Path:
-        """Every request, one JSON object a line."""
+        """The audit log: every request, one JSON object a line."""
         return self.folder / "audit.log"
 
     def kubeconfig(self, user: str) -> Path:
-        """The credentials of one of the users above."""
+        """Return the kubeconfig of one of the users above."""
         return self.folder / f"{user}.kubeconfig"
 
     def run(self, *words: str, stdin: str | None = None) -> str:
-        """What kubectl printed for the administrator."""
+        """Return what kubectl printed for the administrator."""
         env = os.environ | {"KUBECONFIG": str(self.kubeconfig(ADMIN)), "HOME": str(self.folder)}
         done = subprocess.run([self.kubectl, *words], input=stdin, capture_output=True, text=True, env=env, check=False)
         if done.returncode:
@@ -45,7 +45,7 @@ class Plane:
 
 
 def free_port() -> int:
-    """A port of the loopback that nothing listens on."""
+    """Return a port of the loopback on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
@@ -53,7 +53,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Plane]:
-    """An API server for the length of the block."""
+    """Run an API server within the block."""
     programs = binaries.folder()
     client, peer, port = free_port(), free_port(), free_port()
     tokens = {user: secrets.token_hex(16) for user in (OPERATOR, ADMIN, KWOK, TOWN)}
@@ -83,7 +83,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait(url: str, process: subprocess.Popen[bytes], token: str = "") -> None:
-    """Return as soon as the URL answers 200; raise Failure when the process ends or a minute has passed."""
+    """Return as soon as the URL answers 200; raises Failure if the process ends or a minute has passed."""
     context = ssl._create_unverified_context()  # the server's certificate is its own
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     until = time.monotonic() + 60
@@ -95,7 +95,7 @@ def wait(url: str, process: subprocess.Popen[bytes], token: str = "") -> None:
 
 
 def start(folder: Path, name: str, command: list[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a program whose output is NAME.log in the folder."""
+    """Start a program whose output goes to NAME.log in the folder."""
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env=env)
 

@@ -1,6 +1,6 @@
-"""Every run that was made, one JSON object a line, so that a bench that was interrupted has lost nothing.
+"""Stores every run, one JSON object a line, so an interrupted bench keeps its earlier runs.
 
-A run carries what one needs to judge it later: the commit, the machine's load when it began, and where its time went.
+A run has the data that is needed to judge it later: the commit, the machine's load at its start, and the durations of its parts.
 """
 
 import json
@@ -18,7 +18,7 @@ FILE = DEFAULT_STATE / "bench.jsonl"
 
 @dataclass(frozen=True)
 class Run:
-    """One measurement; `parts` are named moments in seconds after the start, or counts, for the second table."""
+    """One measurement; `parts` are named times in seconds after the start, or counts, for the second table."""
 
     figure: str
     value: float
@@ -32,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Scene:
-    """The circumstances of a run, looked at before it begins."""
+    """The circumstances of a run, read before the run begins."""
 
     commit: str
     load: float

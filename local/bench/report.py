@@ -56,7 +56,7 @@ def committed(text: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def machine() -> str:
-    """What the figures were measured on, in a line."""
+    """Return a line about the machine of the measurements."""
     cpu = _first(Path("/proc/cpuinfo"), "model name").partition(":")[2].strip() or "unknown processor"
     memory = int(_first(Path("/proc/meminfo"), "MemTotal").split()[1]) / 1024**2
     release = _first(Path("/etc/os-release"), "PRETTY_NAME").partition("=")[2].strip('"')
@@ -68,7 +68,7 @@ def _first(file: Path, begin: str) -> str:
 
 
 def facts(machine_line: str, runs: Sequence[Run], target: str = "make bench", module: str = "local.bench") -> str:
-    """The lines above the table: machine, commits, load, command."""
+    """Return the lines above the table: machine, commits, load, command."""
     commits = ", ".join(dict.fromkeys(run.commit for run in runs if run.commit))
     loads = [run.load for run in runs] or [0.0]
     times = sorted(run.when for run in runs if run.when) or ["never"]
@@ -80,13 +80,13 @@ def facts(machine_line: str, runs: Sequence[Run], target: str = "make bench", mo
 
 
 def table(runs: Sequence[Run]) -> str:
-    """The figures beside their goals; a figure is judged by the median of its runs."""
+    """Return the figures beside their goals; the median of the runs decides about a figure."""
     lines = ["| figure | runs | min | median | max | goal | |", "|---|---:|---:|---:|---:|---|---|"]
     return "\n".join(lines + [_row(figure, [run for run in runs if run.figure == figure.key]) for figure in FIGURES])
 
 
 def is_met(figure: Figure, runs: Sequence[Run]) -> bool:
-    """Whether the median of the runs keeps the goal; where each run brings its own limit, whether all do."""
+    """Return whether the median of the runs keeps the goal, or, if each run has its own limit, whether all runs do."""
     if figure.limit is None:
         return all(run.limit is not None and run.value <= run.limit for run in runs)
     return statistics.median(run.value for run in runs) <= figure.limit
@@ -104,7 +104,7 @@ def _row(figure: Figure, runs: Sequence[Run]) -> str:
 
 
 def show(value: float, unit: str) -> str:
-    """A value with its unit, as precise as it is."""
+    """Return a value with its unit, rounded to its precision."""
     if unit in ("requests", "per min"):
         return f"{value:g}" if unit == "requests" else f"{value:.1f}"
     digits = 2 if unit == "s" and value < 5 else 1 if value < 100 else 0
@@ -112,7 +112,7 @@ def show(value: float, unit: str) -> str:
 
 
 def breakdown(runs: Sequence[Run]) -> str:
-    """Where the time of the start goes: the median of when each moment came, in its order."""
+    """Return the table of the start: the median time of each step, in order."""
     started = [run for run in runs if run.figure == "start" and run.parts]
     if not started:
         return ""

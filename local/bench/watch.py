@@ -1,7 +1,7 @@
-"""What happens in the namespace of the demo after an apply, and when.
+"""Records the events in the demo's namespace after an apply, and their times.
 
-The objects are read several times a second over one connection, which costs the machine less than a kubectl for each; so a moment is known to about
-a tenth of a second.
+It reads the objects several times a second over one connection, which uses less CPU than a kubectl for each read; so a time is accurate to
+about a tenth of a second.
 """
 
 import http.client
@@ -30,7 +30,7 @@ PERIOD = 0.1
 
 
 class Watch:
-    """One connection to the API server, as the administrator."""
+    """One connection to the API server, with the administrator's credentials."""
 
     def __init__(self) -> None:
         pki: Path = State(DEFAULT_STATE).pki
@@ -47,7 +47,7 @@ class Watch:
         self._connection.close()
 
     def look(self) -> dict[str, list[Object]]:
-        """The objects by kind."""
+        """Return the objects by kind."""
         return {kind: self._list(path) for kind, path in PATHS.items()}
 
     def _list(self, path: str) -> list[Object]:
@@ -61,7 +61,7 @@ class Watch:
 
 
 def moments(seen: Mapping[str, list[Object]]) -> dict[str, bool]:
-    """Say of each moment on the way whether it has come."""
+    """Return for each step of the start whether it is complete."""
     ready = [_role(pod) for pod in seen["pods"] if _holds(pod, "Ready")]
     status: Object = next((each.get("status", {}) for each in seen["clusters"]), {})
     workers = [pod for pod in seen["pods"] if _role(pod) == "worker"]
@@ -78,7 +78,7 @@ def moments(seen: Mapping[str, list[Object]]) -> dict[str, bool]:
 
 
 def milestones(watch: Watch, began: float, patience: float) -> dict[str, float]:
-    """Return when each moment came, in seconds after `began`; the last is that of a job on two nodes, tried as soon as login is ready."""
+    """Return when each step was complete, in seconds after `began`; the last step is a job on two nodes, submitted as soon as login is ready."""
     found: dict[str, float] = {}
     job: subprocess.Popen[str] | None = None
     while time.time() - began < patience:

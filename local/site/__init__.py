@@ -1,5 +1,5 @@
 """The site: the pages of docs/ with navigation and search, built by mkdocs without a network.
 
-The pages are written for readers of the repository. `markdown` and `staging` make a copy of them that mkdocs understands, `navigation` says
-which page is for which reader, and `__main__` runs mkdocs.
+The pages are written for readers of the repository. `markdown` and `staging` create a copy of them in the form that mkdocs reads,
+`navigation` assigns pages to readers, and `__main__` runs mkdocs.
 """

@@ -1,4 +1,4 @@
-"""`python3 -m local.site`: build the site in build/site, without a network once mkdocs is installed. A link that leads nowhere fails the build."""
+"""`python3 -m local.site`: builds the site in build/site; once mkdocs is installed, it needs no network. A broken link fails the build."""
 
 import json
 import os
@@ -27,7 +27,7 @@ LOADS = re.compile(
 
 
 def main() -> None:
-    """Build the site, and say where it is."""
+    """Build the site, and print its path."""
     mkdocs = pinned.build("site")
     navigation = expanded(REPOSITORY)
     staged = BUILD / "site-pages"
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def external_loads(site: Path) -> list[str]:
-    """Return what pages and style sheets of a built site would load from another host."""
+    """Return the URLs on other hosts that pages and style sheets of a built site would load."""
     files = sorted([*site.rglob("*.html"), *site.rglob("*.css")])
     return [f"{path.relative_to(site)}: {found[0]}" for path in files for found in LOADS.finditer(path.read_text())]
 
@@ -72,7 +72,7 @@ def _configuration(navigation: Section, staged: Path) -> dict[str, Any]:
 
 
 def _nav(section: Section) -> list[Any]:
-    """Return a section's entries as mkdocs reads them; a page's title is its heading unless TITLES has another."""
+    """Return a section's entries in the form of mkdocs; a page's title is its heading unless TITLES has another."""
     return [_nav_entry(entry) for entry in section.entries]
 
 
@@ -83,7 +83,7 @@ def _nav_entry(entry: str | Section) -> Any:
 
 
 def _version() -> str:
-    """Return the version in the source, and the commit from which the pages are."""
+    """Return the version in the source, and the commit of the pages."""
     source = (REPOSITORY / "src/soperator/__init__.py").read_text()
     version = re.findall(r'__version__ = "(.+)"', source)[0]
     git = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--tags"]

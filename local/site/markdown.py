@@ -1,8 +1,8 @@
-"""What the repository's viewer reads as Markdown, written as mkdocs reads it. Pure: text in, text out.
+"""Converts Markdown of the repository's viewer to the Markdown of mkdocs. Pure: text in, text out.
 
-Python-Markdown differs from the viewer in three things that our pages use: what belongs to an item of a list has four spaces,
-not as many as the marker is wide; a list or table needs an empty line before it; and a callout is an admonition, not a
-quotation that begins with [!NOTE].
+Python-Markdown differs from the viewer in three features of our pages: the content of a list item is indented by four spaces, not by the
+width of its marker; a list or table needs an empty line before it; and a callout is an admonition, not a quotation that begins with
+[!NOTE].
 """
 
 import posixpath
@@ -19,14 +19,14 @@ ELSEWHERE = re.compile(r"^(#|[a-z][a-z0-9+.-]*:)")
 
 
 def converted(text: str) -> str:
-    """Return the page as Python-Markdown has to get it."""
+    """Return the page in the form that Python-Markdown reads."""
     return "\n".join(_spaced(_indented(_callouts(text.splitlines())))) + "\n"
 
 
 def relinked(text: str, page: str, place: Callable[[str], str]) -> str:
-    """Point every relative link where its target is in the site.
+    """Replace the target of every relative link with its path in the site.
 
-    `page` is the page's path in the repository; `place` returns the path in the site for one in the repository.
+    `page` is the page's path in the repository; `place` returns the path in the site for a path in the repository.
     """
     here = posixpath.dirname(place(page))
 
@@ -65,7 +65,7 @@ def _outside_fences(text: str, change: Callable[[str], str]) -> list[str]:
 
 
 def _callouts(lines: list[str]) -> list[str]:
-    """Make admonitions of callouts."""
+    """Convert callouts to admonitions."""
     result, inside = [], False
     for line in lines:
         if callout := CALLOUT.match(line):
@@ -81,7 +81,7 @@ def _callouts(lines: list[str]) -> list[str]:
 
 
 def _indented(lines: list[str]) -> list[str]:
-    """Give what belongs to an item of a list four spaces for each list that it is in."""
+    """Indent the content of a list item by four spaces for each list that contains it."""
     result: list[str] = []
     widths: list[int] = []  # how far the contents of each open item are indented in the source
     fence = ""
@@ -102,7 +102,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _spaced(lines: list[str]) -> list[str]:
-    """Put an empty line between a paragraph and the list or table that follows it at once."""
+    """Insert an empty line between a paragraph and a list or table directly after it."""
     result: list[str] = []
     fence = ""
     for line in lines:
@@ -118,7 +118,7 @@ def _spaced(lines: list[str]) -> list[str]:
 
 
 def _in_list(lines: list[str]) -> bool:
-    """Tell whether the paragraph at the end of these lines is an item of a list or belongs to one."""
+    """Return whether the paragraph at the end of these lines is a list item or belongs to one."""
     for line in reversed(lines):
         if not line.strip():
             return False

@@ -1,7 +1,7 @@
-"""Which page is for which reader. Each page of docs/ has one place.
+"""Assigns each page of docs/ to one place in the navigation.
 
-An entry is the path of a page in the repository, or a pattern, which stands for the pages in its folder that no other entry
-names. The pages of a folder are in the order in which its README.md links to them, and then in that of their names.
+An entry is the path of a page in the repository, or a pattern, which matches the pages in its folder that no other entry names. The pages
+of a folder are in the order of the links in its README.md, and then sorted by name.
 """
 
 import re
@@ -16,7 +16,7 @@ ITEM = re.compile(r"^- \[[^]]*\]\(([^)\s#]+)\)")
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what is under it: paths, patterns, and sections.
+    """A title and its entries: paths, patterns, and sections.
 
     `grouped`: the pages of a pattern become one section for each heading of their folder's README.md.
     """
@@ -136,13 +136,13 @@ NAVIGATION = Section(
 
 
 def expanded(root: Path, section: Section = NAVIGATION) -> Section:
-    """Return the section with each pattern replaced by the pages that it stands for."""
+    """Return the section with each pattern replaced by the pages that it matches."""
     named = {entry for entry in _entries(section) if "*" not in entry}
     return _expanded(root, section, named)
 
 
 def pages(section: Section) -> Iterator[str]:
-    """Give each page of an expanded section, in order."""
+    """Yield each page of an expanded section, in order."""
     return _entries(section)
 
 
@@ -155,7 +155,7 @@ def _entries(section: Section) -> Iterator[str]:
 
 
 def _expanded(root: Path, section: Section, taken: set[str]) -> Section:
-    """Expand one section; a page that a pattern has given is taken for the patterns after it."""
+    """Expand one section; later patterns do not match a page that a pattern has already matched."""
     entries: list[str | Section] = []
     for entry in section.entries:
         if isinstance(entry, Section):
@@ -172,7 +172,7 @@ def _expanded(root: Path, section: Section, taken: set[str]) -> Section:
 
 
 def _in_order(root: Path, folder: str) -> list[str]:
-    """Return the pages of a folder: its README, then those to which that links, then the others."""
+    """Return the pages of a folder: its README, then the pages that it links to, then the others."""
     there = sorted(f"{folder}/{path.name}" for path in (root / folder).glob("*.md"))
     readme = f"{folder}/README.md"
     linked = [f"{folder}/{link}" for link in LINK.findall((root / readme).read_text())] if readme in there else []
@@ -181,7 +181,7 @@ def _in_order(root: Path, folder: str) -> list[str]:
 
 
 def _by_heading(root: Path, folder: str, found: list[str]) -> list[str | Section]:
-    """Group pages by the heading of the folder's README.md under which they are listed; a page that it does not list stays outside."""
+    """Group pages by the heading of the folder's README.md that lists them; a page that it does not list stays outside the groups."""
     groups: dict[str, list[str]] = {}
     heading = ""
     for line in (root / folder / "README.md").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""The pages as mkdocs gets them: a copy of docs/ whose links to other files of the repository lead to pages that show these files."""
+"""Creates the input of mkdocs: a copy of docs/ whose links to other files of the repository lead to pages that show these files."""
 
 import posixpath
 import shutil
@@ -24,7 +24,7 @@ LANGUAGES = {
 
 
 def place(path: str) -> str:
-    """Return where in the site a file of the repository is: a page of docs/ at the same path, any other file as a page under files/."""
+    """Return the path in the site of a file of the repository: a page of docs/ keeps its path, any other file becomes a page under files/."""
     if path in PLACES:
         return PLACES[path]
     if path.startswith("docs/"):
@@ -33,7 +33,7 @@ def place(path: str) -> str:
 
 
 def stage(root: Path, navigation: Section, into: Path) -> None:
-    """Write the pages of the navigation, all that they link to, and the style sheet into an empty folder."""
+    """Write the pages of the navigation, all pages that they link to, and the style sheet into an empty folder."""
     shutil.rmtree(into, ignore_errors=True)
     waiting, done = [(page, "the navigation") for page in pages(navigation)], set[str]()
     while waiting:
@@ -51,7 +51,7 @@ def stage(root: Path, navigation: Section, into: Path) -> None:
 
 
 def _write(root: Path, path: str, into: Path) -> list[str]:
-    """Write one file of the repository into the site; return what it links to."""
+    """Write one file of the repository into the site; return its links."""
     source, target = root / path, into / place(path)
     if path.endswith(".md"):
         text = source.read_text()
@@ -71,12 +71,12 @@ def _write(root: Path, path: str, into: Path) -> list[str]:
 
 
 def _page(root: Path, path: str) -> str:
-    """Return the page that stands for a path: a folder's is its README.md."""
+    """Return the page for a path: for a folder, its README.md."""
     return f"{path}/README.md" if (root / path / "README.md").is_file() else path
 
 
 def _children(folder: Path, path: str) -> list[str]:
-    """Return the files that lie directly in a folder and that git would not ignore for their name."""
+    """Return the files directly in a folder, without those that git would ignore by their name."""
     names = sorted(each.name for each in folder.iterdir() if each.is_file())
     return [f"{path}/{name}" for name in names if not name.startswith((".", "__")) and not name.endswith((".o", ".so"))]
 
@@ -91,7 +91,7 @@ def _listed(path: str, children: list[str]) -> str:
 
 
 def _shown(source: Path, path: str) -> str:
-    """Return a page that shows a file, or only leads to it if it is no text."""
+    """Return a page that shows a file, or only links to it if it is not text."""
     head = f"{_head(path)} ([the file alone]({source.name}))"
     try:
         text = source.read_text().removesuffix("\n")
@@ -101,7 +101,7 @@ def _shown(source: Path, path: str) -> str:
 
 
 def _head(path: str) -> str:
-    """Return how a page about a file begins; the search does not find it, because it is no documentation."""
+    """Return the beginning of a page about a file; the search skips it, because it is not documentation."""
     return f"---\nsearch: {{exclude: true}}\n---\n\n# {PurePosixPath(path).name}\n\n`{path}` in the repository"
 
 

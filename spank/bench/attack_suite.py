@@ -1,7 +1,7 @@
-"""Plays the attacker's tests in every kind of pod with each authentication and writes docs/reports/attack-suite.md (root, about 15 min).
+"""Runs the attack tests in every kind of pod with each authentication type, and writes docs/reports/attack-suite.md (root, about 15 min).
 
-The tests say themselves what they tried and what got through (SPANK_ATTACKS of tests/test_attacks.py); this program only lays it out. Ends with the
-code of pytest, and writes the report also where something got through.
+The tests report their attempts and the successful ones (SPANK_ATTACKS of tests/test_attacks.py); this program formats them. Its exit code
+is that of pytest, and it writes the report even if an attempt succeeded.
 """
 
 import argparse
@@ -28,7 +28,7 @@ USERS = {"root": "root of the jail", "alice": "user"}
 
 
 def play(results: Path) -> int:
-    """Run the tests; pytest's code."""
+    """Run the tests; return pytest's exit code."""
     words = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "pytest", "tests/test_attacks.py"]
     return subprocess.run(
         [*words, "-p", "no:cacheprovider"],
@@ -39,7 +39,7 @@ def play(results: Path) -> int:
 
 
 def cell(found: list[dict[str, Any]], what: str, user: str) -> str:
-    """`through of made` for one what and user."""
+    """Return `successful of made` attempts for one test and user."""
     each = [line for line in found if line["what"] == what and line["user"] == user]
     if not each:
         return "not played"
@@ -47,7 +47,7 @@ def cell(found: list[dict[str, Any]], what: str, user: str) -> str:
 
 
 def table(lines: list[dict[str, Any]], is_jailed: bool) -> list[str]:
-    """One row for each pod and authentication, one column for each user and kind of attempt."""
+    """Return one row for each pod and authentication type, with a column for each user and kind of attempt."""
     whats = [what for what in WHATS if is_jailed or what != "options"]
     columns = [(what, user) for what in whats for user in USERS]
     head = ["pod", "authentication", *(f"{WHATS[what]}: {USERS[user]}" for what, user in columns)]
@@ -60,7 +60,7 @@ def table(lines: list[dict[str, Any]], is_jailed: bool) -> list[str]:
 
 
 def page(lines: list[dict[str, Any]], code: int, of: str) -> str:
-    """The whole report."""
+    """Return the whole report."""
     through = [
         f"- {each['pod']}, {each['auth']}, {each['user']}: {name}"
         for each in lines
@@ -95,13 +95,13 @@ def page(lines: list[dict[str, Any]], code: int, of: str) -> str:
 
 
 def commit() -> str:
-    """The commit of the tree, as all reports name it."""
+    """Return the commit of the tree in the form of all reports."""
     words = [sys.executable, "-c", "from local.report import commit; print(commit())"]
     return subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main() -> int:
-    """Play, write, and say what came out."""
+    """Run the tests, write the report, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=REPOSITORY / "docs/reports/attack-suite.md")
     said = parser.parse_args()

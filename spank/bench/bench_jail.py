@@ -1,7 +1,7 @@
-"""Measures what the jail costs: steps with and without the plugin in one real Slurm, and files inside and outside (`make bench-jail`).
+"""Measures the cost of the jail: steps with and without the plugin in one real Slurm, and files inside and outside (`make bench-jail`).
 
-Writes docs/reports/bench-jail.md. A plain step and one in the jail take turns, so that a change of the machine's mood meets
-both. Needs what spank/tests/trixie.py needs.
+Writes docs/reports/bench-jail.md. A step without the plugin and a step in the jail alternate, so that a change of the machine's load
+affects both. Needs the same programs as spank/tests/trixie.py.
 """
 
 import argparse
@@ -32,7 +32,7 @@ echo $files $((${EPOCHREALTIME/./} - begin))
 
 
 def steps(slurm: Slurm, kind: str, count: int) -> list[tuple[int, int]]:
-    """Microseconds of so many pairs of steps, a plain one and one in the jail."""
+    """Return the microseconds of the given number of pairs of steps, one without the plugin and one in the jail."""
     done = slurm.sh(f"bash /steps.sh {kind} {count}", timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "failed" not in done.stdout, done.stdout
@@ -41,7 +41,7 @@ def steps(slurm: Slurm, kind: str, count: int) -> list[tuple[int, int]]:
 
 
 def own_times(slurm: Slurm) -> dict[str, list[int]]:
-    """What the plugin says in slurmd's log of its own time."""
+    """Return the plugin's own times from slurmd's log."""
     found: dict[str, list[int]] = {}
     for what, number in re.findall(r"jail: (.*?) in (\d+) us", slurm.sh("cat /var/log/slurm/d.log", timeout=60).stdout):
         found.setdefault(what, []).append(int(number))
@@ -49,7 +49,7 @@ def own_times(slurm: Slurm) -> dict[str, list[int]]:
 
 
 def files(slurm: Slurm, rounds: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Microseconds of small files and of a compiler, outside the jail on the jail's file system, and inside."""
+    """Return the microseconds of small files and of a compiler, outside the jail on the same file system, and inside."""
     for place in ("/bench.sh", f"{JAIL}/home/alice/bench.sh"):
         (Path(f"/proc/{slurm.pid}/root") / place[1:]).write_text(FILES)
     outside, inside = [], []
@@ -62,13 +62,13 @@ def files(slurm: Slurm, rounds: int) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def row(name: str, values: list[int]) -> str:
-    """One line of the table: median, quartile and 95th percentile in milliseconds."""
+    """Return one row of the table: median, quartile and 95th percentile in milliseconds."""
     parts = statistics.quantiles(values, n=20)
     return f"| {name} | {len(values)} | {statistics.median(values) / 1000:.2f} | {parts[4] / 1000:.2f} | {parts[18] / 1000:.2f} |"
 
 
 def measure(slurm: Slurm, count: int) -> list[str]:
-    """The lines of the report."""
+    """Return the lines of the report."""
     slurm.sh("cp /etc/slurm/plugstack.conf /plugstack.jail; echo '# none' >/plugstack.none")
     names = {
         "later": "`srun true` in a running job",
@@ -97,7 +97,7 @@ def measure(slurm: Slurm, count: int) -> list[str]:
 
 
 def main() -> None:
-    """Brings Slurm up in a pod with a user namespace, measures, writes the report."""
+    """Start Slurm in a pod with a user namespace, measure, and write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[2] / "docs/reports/bench-jail.md")

@@ -1,6 +1,7 @@
-"""What the jail costs at two commits of this tree: the reports of `bench_jail.py` of both, made in turns on one machine, in one table.
+"""Compares the cost of the jail at two commits of this tree.
 
-`beside.py --out PAGE COMMIT=REPORT,REPORT… COMMIT=REPORT,REPORT…`
+It puts the reports of `bench_jail.py` of both commits, made alternately on one machine, into one table. `beside.py --out PAGE
+COMMIT=REPORT,REPORT… COMMIT=REPORT,REPORT…`
 """
 
 import argparse
@@ -13,7 +14,7 @@ _DIFFERENCE = "median of the differences of neighbours"
 
 
 def differences(report: str) -> Iterator[tuple[float, float]]:
-    """Of each kind of step the median without the jail, and the median of what the jail adds, in ms."""
+    """Return for each kind of step the median without the jail, and the median of the jail's additional time, in ms."""
     rows = re.findall(r"^\| (.*?) \| \d+ \| (-?[0-9.]+) \|", report, re.MULTILINE)
     plain = {name.removesuffix(", plain"): float(value) for name, value in rows if name.endswith(", plain")}
     added = [float(value) for name, value in rows if name == _DIFFERENCE]

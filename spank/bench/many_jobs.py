@@ -1,7 +1,7 @@
-"""Runs the namespaces of many jobs one after the other and looks what is left: `many_jobs.py [--jobs 10000]` (root).
+"""Creates and removes the namespaces of many jobs one after the other and counts leaks: `many_jobs.py [--jobs 10000]` (root).
 
-Each job is a step and an epilog of the tests' stand-in for slurmstepd, in a pod with a user namespace. After each tenth the pod's processes,
-mounts, namespaces and open files are counted. Ends with 1 where something has grown.
+Each job is a step and an epilog of the tests' fake slurmstepd, in a pod with a user namespace. After each tenth of the jobs the pod's
+processes, mounts, namespaces and open files are counted. The exit code is 1 if a count has grown.
 """
 
 import argparse
@@ -30,7 +30,7 @@ done
 
 
 def build(folder: Path) -> None:
-    """Compiles the plugin and the stand-in, without sanitizers."""
+    """Compile the plugin and the fake slurmstepd, without sanitizers."""
     make = ["make", "-s", "-C", str(SPANK), f"BUILD={folder}", f"CPPFLAGS=-I{HERE}/stub"]
     subprocess.run([*make, f"{folder}/spank_jail.so"], check=True)
     stand_in = [
@@ -48,7 +48,7 @@ def build(folder: Path) -> None:
 
 
 def make_jail(folder: Path) -> Path:
-    """A jail of empty folders with the machine's /usr; returns its plan."""
+    """Create a jail of empty folders with the machine's /usr; return its plan."""
     root = folder / "root"
     for name in ("usr", "etc", "tmp", "proc", "dev", "sys", "run"):
         (root / name).mkdir(parents=True)
@@ -64,7 +64,7 @@ def make_jail(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Runs the jobs, prints a table, and says whether something grew."""
+    """Run the jobs, print a table, and return whether a count has grown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=10000)
     said = parser.parse_args()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs commands of an attacker: a JSON list of `[name, script]` on stdin, JSON `{name: output}` on stdout; standard library only.
+"""Runs an attacker's commands: a JSON list of `[name, script]` on stdin, JSON `{name: output}` on stdout; standard library only.
 
-Each script is one of sh with a folder of its own below the home as working folder, and `$N` as a number of its own. Some run side by side. One that
-takes too long ends, with what it had printed.
+Each script runs in sh with its own working folder below the home, and its own number as `$N`. Some scripts run in parallel. A script that
+exceeds its time limit is killed, and its output until then is kept.
 """
 
 import json
@@ -18,7 +18,7 @@ SECONDS, LARGEST, BESIDE = 25, 20000, 4
 
 
 def run(numbered: tuple[int, list[str]]) -> tuple[str, str]:
-    """The name, and what the script printed on both outputs."""
+    """Return the name, and what the script printed on both outputs."""
     number, (name, script) = numbered
     with tempfile.TemporaryFile() as output:
         folder = Path.home() / f"attack-{number}"

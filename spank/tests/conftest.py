@@ -1,4 +1,4 @@
-"""What the tests share: the programs in a sanitizer build, a jail made of empty folders and the machine's /usr, and pods."""
+"""Shared fixtures: the programs in a sanitizer build, a jail made of empty folders and the machine's /usr, and pods."""
 
 import os
 import random
@@ -25,14 +25,14 @@ settings.load_profile("searching")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Other inputs in each run: the header has the seed, by which `--hypothesis-seed` gives them again."""
+    """Use a new random seed in each run: the header of the output has it, and `--hypothesis-seed` repeats the run."""
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
 
 @dataclass(frozen=True)
 class Build:
-    """A folder with `jail`, `spank_jail.so` and `stepd`."""
+    """Return a folder with `jail`, `spank_jail.so` and `stepd`."""
 
     folder: Path
 
@@ -42,7 +42,7 @@ class Build:
 
 
 def compile_all(folder: Path, flags: str) -> Build:
-    """Compiles everything against the stub of Slurm's header."""
+    """Compile all programs against the stub of Slurm's header."""
     make = ["make", "-s", "-C", str(SPANK), f"BUILD={folder}", f"CFLAGS={flags}", f"CPPFLAGS=-I{HERE}/stub"]
     subprocess.run(make, check=True)
     stepd = ["cc", *flags.split(), "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{HERE}/stub", "-rdynamic"]
@@ -52,13 +52,13 @@ def compile_all(folder: Path, flags: str) -> Build:
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The programs with ASan and UBSan, which end a program at the first fault."""
+    """Build the programs with ASan and UBSan, which abort a program at the first error."""
     return compile_all(tmp_path_factory.mktemp("build"), SANITIZE)
 
 
 @dataclass
 class Jail:
-    """A root of empty folders, its plan, and ways to run something in it."""
+    """A root of empty folders, its plan, and methods that run commands in it."""
 
     build: Build
     root: Path
@@ -66,29 +66,29 @@ class Jail:
     lines: list[Sequence[str]] = field(default_factory=list)
 
     def write_plan(self, *more: Sequence[str]) -> None:
-        """Writes the plan, with more lines behind it."""
+        """Write the plan, with additional lines at its end."""
         self.plan.write_text("".join("\t".join(line) + "\n" for line in [*self.lines, *more]))
 
     def run(self, pod: Pod, *command: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
-        """`jail run` in a pod."""
+        """Run `jail run` in a pod."""
         keep = ["--keep-caps"] if keep_caps else []
         return pod.run(self.build.jail, "run", "--plan", str(self.plan), *keep, "--", *command)
 
     def python(self, pod: Pod, program: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
-        """A Python program in the jail."""
+        """Run a Python program in the jail."""
         return self.run(pod, POD_PYTHON, "-I", "-c", program, keep_caps=keep_caps)
 
 
 @pytest.fixture(params=PODS.values(), ids=PODS.keys())
 def pod(request: pytest.FixtureRequest) -> Pod:
-    """Every kind of pod in turn."""
+    """Return every kind of pod in turn."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     return request.param
 
 
 def planned(made: Jail) -> Jail:
-    """A jail with the plan that most tests begin with, written down."""
+    """Return a jail whose file has the plan with which most tests begin."""
     made.lines = [
         ("root", str(made.root), "/", "-", "the shared root"),
         ("rbind", "/usr", "/usr", "ro", "programs"),
@@ -103,7 +103,7 @@ def planned(made: Jail) -> Jail:
 
 @pytest.fixture
 def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
-    """A jail in a folder whose parents the pod's other users may pass."""
+    """Return a jail in a folder whose parents the pod's other users may traverse."""
     for parent in (tmp_path, *tmp_path.parents):
         if parent.stat().st_uid == os.getuid() and parent != Path("/"):
             parent.chmod(parent.stat().st_mode | 0o011)
@@ -118,7 +118,7 @@ def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where a test with a Slurm fails, what that Slurm says goes into the report: its logs are gone with it."""
+    """Add Slurm's logs to the report of a failed test, because they are deleted with Slurm."""
     report = yield
     if report.failed and isinstance(slurm := getattr(item, "funcargs", {}).get("slurm"), Slurm):
         report.sections.append(("Slurm", slurm.tell()))
@@ -126,13 +126,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Says what the tests stand on."""
+    """Print the environment of the tests."""
     seed = f"--hypothesis-seed={config.option.hypothesis_seed}"
     return f"python {sys.version_info.major}.{sys.version_info.minor}, root: {os.geteuid() == 0}, {seed}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says it again where something failed; the header is not printed with -q."""
+    """Print the environment again after a failure, because pytest does not print the header with -q."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(
             f"inputs were those of --hypothesis-seed={terminalreporter.config.option.hypothesis_seed}"

@@ -1,7 +1,7 @@
-"""What an attacker may name to Slurm: ways out of the jail, and for each option of its commands what it can be used for.
+"""An attacker's inputs to Slurm: paths that lead out of the jail, and for each option of Slurm's commands its possible abuse.
 
-A *way* is a path that leads, where nothing holds it, to SECRET, a file outside the jail that everybody may read, or to DROP, a folder there in
-which everybody may write. So what holds is never the mode of a file.
+A *way* is a path that leads, without protection, to SECRET, a file outside the jail that everybody may read, or to DROP, a folder there in
+which everybody may write. So the mode of a file never protects it.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,10 @@ AHEAD, DESCRIPTORS = range(4, 90, 5), range(3, 28)
 
 @dataclass(frozen=True)
 class Way:
-    """A path with `{}` where the rest, without a leading slash, stands. `@SLURMD@` and `@NUMBER@` are filled in.
+    """A path with `{}` in place of the rest, without a leading slash.
 
-    `through`: who gets through where there is no jail, for the kernel itself holds some.
+    `@SLURMD@` and `@NUMBER@` are replaced. `through`: the users for which the path works without a jail, because the kernel itself blocks
+    some.
     """
 
     name: str
@@ -61,7 +62,7 @@ READ = "timeout 2 cat 2>&1 | head -c 5000; readlink /proc/self/fd/0 | grep -q me
 
 @dataclass(frozen=True)
 class Attempt:
-    """One thing an attacker does: a script of sh, and what in its folder, on its outputs or outside shows that it got through."""
+    """One attempt: a script of sh, and the sign of its success in its folder, on its outputs or outside."""
 
     name: str
     script: str
@@ -71,7 +72,7 @@ class Attempt:
 
 
 def paths(rest: str, user: str, slurmd: int) -> list[tuple[str, str, bool]]:
-    """Each way to something outside for a user: its name, the path, and whether it gets through without a jail."""
+    """Return for each way and user its name, the path, and whether it works without a jail."""
     found = []
     for way in WAYS:
         path = way.path.format(rest).replace("@SLURMD@", str(slurmd))
@@ -83,7 +84,7 @@ def paths(rest: str, user: str, slurmd: int) -> list[tuple[str, str, bool]]:
 
 
 def by_thread(thread: int) -> Attempt:
-    """A batch job that reads by way of another thread of its slurmstepd, if that has this number."""
+    """Return a batch job that reads through another thread of its slurmstepd, if that thread has this number."""
     path = f"/proc/self/task/{thread}/root/{SECRET}"
     return Attempt("another thread's root", f"sbatch -Q --no-requeue -o out -t 1 --input={path} --wrap {quote(READ)}")
 
@@ -91,7 +92,7 @@ def by_thread(thread: int) -> Attempt:
 def batch(
     name: str, options: str, script: str, through: bool, shows: str = WORD, *, is_outside: bool = False
 ) -> Attempt:
-    """A batch job, which is not waited for."""
+    """Return the submission of a batch job, without a wait for its end."""
     command = f"sbatch -Q --no-requeue -o out -t 1 {options} --wrap {quote(script)}"
     return Attempt(f"sbatch {name}", command, shows, through, is_outside)
 
@@ -99,12 +100,12 @@ def batch(
 def step(
     name: str, options: str, command: str, through: bool, shows: str = WORD, *, is_outside: bool = False
 ) -> Attempt:
-    """A step with an allocation of its own."""
+    """Return a step with its own allocation."""
     return Attempt(f"srun {name}", f"timeout 10 srun -Q -t 1 {options} {command}", shows, through, is_outside)
 
 
 def reading(user: str, slurmd: int) -> list[Attempt]:
-    """Ways to have slurmstepd read something outside, as standard input or by the working folder.
+    """Return attempts to make slurmstepd read a file outside, as standard input or through the working folder.
 
     srun opens a file itself unless its name has a pattern.
     """
@@ -127,7 +128,7 @@ def reading(user: str, slurmd: int) -> list[Attempt]:
 
 
 def writing(user: str, slurmd: int) -> list[Attempt]:
-    """Ways to have slurmstepd or slurmd write something outside: each makes a file of its own name in DROP."""
+    """Return attempts to make slurmstepd or slurmd write outside: each creates a file with its own name in DROP."""
     found = []
     for number, (name, path, through) in enumerate(paths(DROP, user, slurmd)):
         marks = {kind: f"{user}-{kind}{number}-" for kind in "oesbc"}
@@ -148,7 +149,10 @@ def writing(user: str, slurmd: int) -> list[Attempt]:
 
 
 def texts(user: str, slurmd: int, options: dict[str, tuple[bool, list[str]]]) -> list[Attempt]:
-    """Each option that takes a value, with values that are paths, lines, formats and commands; a program of the attacker's says where it runs."""
+    """Return the attempts for each option that takes a value: paths, lines, formats and commands.
+
+    A program of the attacker reports where it runs.
+    """
     found = []
     for name in sorted(name for name, (takes, _) in options.items() if takes):
         for command in {"sbatch", "srun"} & set(options[name][1]):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A small image, and a registry that serves it: all that the tests need of the world of containers.
+"""Creates a small container image, and serves it as a registry.
 
-`oci.py make FOLDER --root / PROGRAM...` writes an OCI layout with the programs of a root and the libraries that they load, in two layers: the
-second one changes a file of the first and takes one away. `oci.py serve FOLDER PORT [--login USER:WORD]` serves any layout, over
-plain HTTP or TLS, under every name, so that tags and digests are looked up as in a real registry. Standard library only: it also runs in a jail.
+`oci.py make FOLDER --root / PROGRAM...` writes an OCI layout with the programs of a root and the libraries that they load, in two layers:
+the second one changes one file of the first and deletes another. `oci.py serve FOLDER PORT [--login USER:WORD]` serves any layout over
+plain HTTP or TLS under every repository name, so that clients look up tags and digests as in a real registry. It uses the standard library
+only, because it also runs in a jail.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def gathered(root: Path, programs: Sequence[str]) -> dict[str, bytes]:
 
 
 def layer(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> bytes:
-    """Return a gzipped layer; files below bin folders, and scripts, can be executed."""
+    """Return a gzipped layer; files below bin folders, and scripts, are executable."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for name, target in (links or {}).items():
@@ -95,7 +96,7 @@ def put(folder: Path, content: bytes, kind: str) -> dict[str, Any]:
 
 
 def make(folder: Path, root: Path, programs: Sequence[str], has_plain: bool = False) -> str:
-    """Write a layout with the image `one`, and `plain` where asked, and return the digest of the first."""
+    """Write a layout with the image `one`, and `plain` if requested, and return the digest of `one`."""
     first = {
         **gathered(root, programs),
         "etc/word": b"first\n",
@@ -141,11 +142,11 @@ class Handler(BaseHTTPRequestHandler):
     slow: bool
 
     def do_HEAD(self) -> None:
-        """Answer without the body."""
+        """Answer HEAD without the body."""
         self.answer(False)
 
     def do_GET(self) -> None:
-        """Answer with the body."""
+        """Answer GET with the body."""
         self.answer(True)
 
     def answer(self, has_body: bool) -> None:
@@ -185,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
             )
 
     def reply(self, code: int, body: bytes, kind: str, has_body: bool, digest: str = "") -> None:
-        """Write one answer."""
+        """Send one response."""
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -198,12 +199,12 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """One line for each request, where the test can count them."""
+        """Write one line for each request, in a file whose lines the test counts."""
         print(self.command, getattr(self, "path", format), flush=True)
 
 
 def serve(said: argparse.Namespace) -> None:
-    """Serve until killed."""
+    """Serve until a signal ends the process."""
     kind = type("Served", (Handler,), {"folder": said.folder, "login": said.login, "slow": said.slow})
     server = ThreadingHTTPServer(("", said.port), kind)
     if said.certificate:
@@ -214,7 +215,7 @@ def serve(said: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     making = verbs.add_parser("make")

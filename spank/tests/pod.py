@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs a command in namespaces like those of a Kubernetes pod: `pod.py [OPTION...] -- COMMAND...`.
 
-With --userns it is a pod with `hostUsers: false`: a user namespace of 65,536 ids that owns all the others, and in it the
-capabilities of a worker's container. Without, it is the machine's own root. With --no-pivot a
-seccomp filter forbids pivot_root, as the default profile of container runtimes does. With --node-limit KIND=NUMBER its Node has that
-limit of namespaces of a kind (user.max_KIND_namespaces), which is an outer user namespace's here. The command is pid 2
-of a new pid namespace with its own mounts and /proc, and everything ends with this process. util-linux' unshare cannot
-write a map of many ids without newuidmap, hence this program; it uses nothing but the standard library.
+With --userns it is a pod with `hostUsers: false`: a user namespace of 65,536 ids that owns all the others, with the capabilities of a
+worker's container. Without --userns the command runs as the machine's own root. With --no-pivot a seccomp filter denies pivot_root, as the
+default profile of container runtimes does. With --node-limit KIND=NUMBER the pod's Node has that limit of namespaces of a kind
+(user.max_KIND_namespaces), set in an outer user namespace. The command is pid 2 of a new pid namespace with its own mounts and /proc, and
+everything ends with this process.
+
+util-linux' unshare cannot write a map of many ids without newuidmap, so this program does; it uses the standard library only.
 """
 
 import argparse
@@ -34,14 +35,14 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> None:
-    """Calls a function of libc; raises OSError with its name where it fails."""
+    """Call a function of libc; raises OSError with the function's name if it fails."""
     if getattr(libc, name)(*arguments) < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"{name}: {os.strerror(error)}")
 
 
 def enter_user_namespace() -> None:
-    """Puts this process into a new user namespace in which the first 65,536 ids are themselves."""
+    """Move this process into a new user namespace in which the first 65,536 ids map to themselves."""
     parent = os.getpid()
     made_read, made_write = os.pipe()
     helper = os.fork()
@@ -63,7 +64,7 @@ def enter_user_namespace() -> None:
 
 
 def bound_capabilities() -> None:
-    """Leaves what a worker's container has; takes effect with the next execve."""
+    """Drop all capabilities except those of a worker's container; takes effect with the next execve."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for number in range(last + 1):
         if number not in POD_CAPS:
@@ -71,7 +72,7 @@ def bound_capabilities() -> None:
 
 
 def forbid_pivot_root() -> None:
-    """Answers pivot_root with EPERM from here on: load the call's number, compare, return."""
+    """Deny pivot_root with EPERM from now on: load the call's number, compare, return."""
     rows = [(0x20, 0, 0, 0), (0x15, 0, 1, SYS_PIVOT_ROOT), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code)))
@@ -79,7 +80,7 @@ def forbid_pivot_root() -> None:
 
 
 def fork_and_wait(new_session: bool) -> None:
-    """Forks; the child returns, the parent waits for it and exits with its code."""
+    """Fork; the child returns, the parent waits for it and exits with its code."""
     child = os.fork()
     if child == 0:
         call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -19,13 +19,13 @@ class Pod:
     node_limit: str = ""  # of namespaces, such as `mnt=60`
 
     def words(self) -> list[str]:
-        """The words that start such a pod."""
+        """Return the command line that starts such a pod."""
         options = [*(["--userns"] if self.userns else []), *([] if self.pivot else ["--no-pivot"])]
         options += [f"--node-limit={self.node_limit}"] if self.node_limit else []
         return [POD_PYTHON, str(HERE / "pod.py"), *options]
 
     def run(self, *command: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a new pod of this kind."""
+        """Run a command in a new pod of this kind."""
         env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **environment}
         return subprocess.run(
             [*self.words(), "--", *command],

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prints the options of srun, sbatch, salloc and scrontab as Slurm's own library lists them: `{"name": [takes a value, [commands]]}`.
+"""Prints the options of srun, sbatch, salloc and scrontab from Slurm's own library: `{"name": [takes a value, [commands]]}`.
 
-Runs inside a root with Slurm, with a configuration that the library can read; nothing but the standard library. The commands parse their
-arguments with the table that this function returns (src/common/slurm_opt.h), options of plugins included, so `--help`, which leaves some out,
-is not asked. The table depends on which command's part of the options is there: the pointers at the beginning of slurm_opt_t.
+It runs in a root with Slurm, with a configuration that the library can read, and uses the standard library only. The commands parse their
+arguments with the table that this function returns (src/common/slurm_opt.h), options of plugins included. `--help` leaves some options out,
+so it is not used. The table depends on the pointers at the beginning of slurm_opt_t: they select the command.
 """
 
 import ctypes

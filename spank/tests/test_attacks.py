@@ -1,9 +1,8 @@
-"""An attacker with Slurm's own commands: for each option that takes a value, and each way out of the jail, nothing gets through.
+"""An attacker with Slurm's own commands: for each option that takes a value, and each path out of the jail, no attempt succeeds.
 
-Every attempt is made in the jail, as root of it and as an ordinary user, and once more where there is no jail: there those that name a file
-get through, so that an attempt which fails is held, and not misspelt. Slurm itself says which options there are.
-
-With SPANK_ATTACKS a line of JSON for each user and test is put into the file of that name: bench/attack_suite.py makes the report from them.
+Every attempt is made in the jail, as its root and as an ordinary user, and again without a jail. Attempts that name a file succeed without
+a jail, which shows that the jail stopped them and not a wrong spelling. Slurm itself lists the options. With SPANK_ATTACKS a line of JSON
+for each user and test is appended to the file of that name, from which bench/attack_suite.py writes its report.
 """
 
 import json
@@ -37,7 +36,7 @@ done
 
 @dataclass
 class Ground:
-    """A pod with Slurm in which attempts are made, and how each ended: its folder's files and its outputs, by user and name."""
+    """A pod with Slurm for the attempts, and the result of each: the files in its folder and its outputs, by user and name."""
 
     slurm: Slurm
     kind: str
@@ -46,11 +45,11 @@ class Ground:
     ends: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def put(self, path: str, text: str) -> None:
-        """A file in the pod."""
+        """Return a file in the pod."""
         Path(f"/proc/{self.slurm.pid}/root{path}").write_text(text)
 
     def play(self, user: str, attempts: list[Attempt]) -> None:
-        """Make all attempts of a user, wait until Slurm has done with them, and read what they left."""
+        """Make all attempts of a user, wait until Slurm has finished them, and read their results."""
         root = JAIL if self.is_jailed else ""
         home = f"{root}/root" if user == "root" else f"{root}/home/{user}"
         self.put(f"{root}/srv/attack.py", (HERE / "attack.py").read_text())
@@ -70,17 +69,17 @@ class Ground:
         self.slurm.sh(f"rm -rf {home}/attack-* {home}/printed")
 
     def outside(self) -> str:
-        """What attempts have left outside the jail."""
+        """Return what attempts have written outside the jail."""
         return self.slurm.sh(f"ls /{DROP}; cat {JAIL}/srv/broke-out").stdout
 
     def got_through(self, user: str, attempt: Attempt) -> bool:
-        """Whether an attempt's sign is in what it printed and left, or outside."""
+        """Return whether the sign of an attempt's success is in its output, in its folder, or outside."""
         return attempt.shows in (self.outside_at_end if attempt.is_outside else self.ends[user, attempt.name])
 
     outside_at_end: str = ""
 
     def count(self, user: str, what: str, made: list[str], through: set[str], wanted: set[str]) -> None:
-        """Keep for the report how many attempts there were, which got through, and which have to where there is no jail."""
+        """Store for the report the number of attempts, those that succeeded, and those that must succeed without a jail."""
         line = {
             "pod": self.kind, "auth": self.auth, "jail": self.is_jailed, "user": user, "what": what,
             "made": len(made), "through": sorted(through), "wanted": len(wanted), "missed": sorted(wanted - through),
@@ -91,7 +90,7 @@ class Ground:
 
 
 def begin(plugin: Path, work: Path, kind: str, auth: str, is_jailed: bool) -> Iterator[Slurm]:
-    """A pod with Slurm, with the jail or without it."""
+    """Return a pod with Slurm, with or without the jail."""
     script = work / "up"
     lines = (HERE / "slurm/up").read_text().splitlines(keepends=True)
     kept = [each for each in lines if is_jailed or not any(word in each for word in LINES_OF_THE_JAIL)]
@@ -108,7 +107,7 @@ def begin(plugin: Path, work: Path, kind: str, auth: str, is_jailed: bool) -> It
 
 
 def table(slurm: Slurm) -> dict[str, tuple[bool, list[str]]]:
-    """The options of Slurm's commands: whether one takes a value, and which commands have it."""
+    """Return the options of Slurm's commands: whether each takes a value, and which commands have it."""
     Path(f"/proc/{slurm.pid}/root/srv/slurm_options.py").write_text((HERE / "slurm_options.py").read_text())
     done = slurm.sh("python3 /srv/slurm_options.py")
     assert done.returncode == 0, done.stderr
@@ -116,7 +115,7 @@ def table(slurm: Slurm) -> dict[str, tuple[bool, list[str]]]:
 
 
 def attempts_of(ground: Ground, user: str) -> list[Attempt]:
-    """Every attempt of a user, with the numbers of this pod's processes."""
+    """Return every attempt of a user, with the numbers of this pod's processes."""
     slurmd = int(ground.slurm.sh("cat /run/slurmd.pid").stdout)
     return reading(user, slurmd) + writing(user, slurmd)
 
@@ -127,7 +126,7 @@ def attempts_of(ground: Ground, user: str) -> list[Attempt]:
     ids=lambda each: f"{each[0]}-{each[1]}-{'jail' if each[2] else 'no jail'}",
 )
 def ground(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A pod of each kind, with each authentication, with the jail and without it, and with something outside that would be worth reaching."""
+    """Return a pod of each kind, with each authentication type, with and without the jail, and with targets outside the jail."""
     kind, auth, is_jailed = request.param
     pods = begin(plugin, tmp_path_factory.mktemp("slurm"), kind, auth, is_jailed)
     made = Ground(next(pods), kind, auth, is_jailed)
@@ -143,7 +142,7 @@ def ground(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytes
 
 @pytest.mark.parametrize("user", USERS)
 def test_a_path_that_a_user_names_leads_out_only_where_there_is_no_jail(ground: Ground, user: str) -> None:
-    """What slurmstepd and slurmd open, write or enter for a user is inside; without a jail the same attempts get through."""
+    """A file that slurmstepd or slurmd opens, writes or enters for a user is inside the jail; without a jail the same attempts succeed."""
     attempts = attempts_of(ground, user)
     ground.play(user, attempts)
     ground.outside_at_end = ground.outside()
@@ -159,7 +158,7 @@ def test_a_path_that_a_user_names_leads_out_only_where_there_is_no_jail(ground: 
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_thread_of_slurmstepd_leads_out(ground: Ground, user: str) -> None:
-    """The threads that stay outside the jail are no way for those who guess their numbers; without a jail a guess gets through."""
+    """A user who guesses the numbers of the threads outside the jail cannot reach files through them; without a jail a guess succeeds."""
     read: list[bool] = []
     for ahead in AHEAD:
         newest = int(ground.slurm.sh("cat /proc/sys/kernel/ns_last_pid").stdout)
@@ -178,7 +177,7 @@ def test_no_thread_of_slurmstepd_leads_out(ground: Ground, user: str) -> None:
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_option_runs_a_users_program_outside(ground: Ground, user: str) -> None:
-    """Options that take words are given paths, lines, formats and commands: the attacker's program never runs outside the jail."""
+    """Options that take other values receive paths, lines, formats and commands: the attacker's program never runs outside the jail."""
     if not ground.is_jailed:
         pytest.skip(
             "the control of these is the other test's: programs around a step run in the pod where there is no jail"
@@ -196,6 +195,6 @@ def test_no_option_runs_a_users_program_outside(ground: Ground, user: str) -> No
 
 
 def test_every_option_of_slurm_is_judged(ground: Ground) -> None:
-    """Each option that takes a value has its use in hostile.py: a new release's option is red until somebody says what it can be used for."""
+    """Each option that takes a value is listed in hostile.py; a new release's option fails the test until its possible abuse is listed."""
     takes = {name for name, (takes, _) in table(ground.slurm).items() if takes}
     assert sorted(takes - set(USES)) == []

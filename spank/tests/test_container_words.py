@@ -1,4 +1,4 @@
-"""What the container helper makes of words: any words end in one sentence or in a container, never in a fault (ASan and UBSan look on)."""
+"""The container helper with arbitrary arguments: the result is one error message or a container, never a memory error (ASan and UBSan)."""
 
 import itertools
 import os
@@ -46,7 +46,7 @@ WORDS = st.text(alphabet="ab/.:,+=@#-_ %$\n\x7fé", max_size=40) | st.sampled_fr
 
 @pytest.fixture(scope="module")
 def helper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The helper in a sanitizer build, alone in its folder: there is no skopeo, so nothing is ever fetched."""
+    """Return the helper in a sanitizer build, alone in its folder: without skopeo it never downloads an image."""
     folder = tmp_path_factory.mktemp("container")
     make = [
         "make",
@@ -63,7 +63,7 @@ def helper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def run(helper: Path, home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """What `container run` says of words."""
+    """Run `container run` with the arguments."""
     env = {"HOME": str(home), "PATH": "", "ASAN_OPTIONS": "detect_leaks=0", "LANG": "C"}
     storage = f"--storage={home}"
     return subprocess.run(
@@ -81,7 +81,7 @@ def run(helper: Path, home: Path, *words: str) -> "subprocess.CompletedProcess[s
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(st.tuples(st.sampled_from(NAMES), WORDS | st.none()), min_size=1, max_size=4))
 def test_any_words_end_in_one_sentence(helper: Path, tmp_path: Path, words: list[tuple[str, str | None]]) -> None:
-    """Whatever is said, the helper ends with 1 or 2, and with one sentence of its own or the usage."""
+    """With any arguments, the helper exits with 1 or 2, and prints one message of its own or the usage."""
     options = [
         f"--container-{name}".replace("--container-no-", "--no-") + ("" if value is None else f"={value}")
         for name, value in words
@@ -109,7 +109,7 @@ def test_any_words_end_in_one_sentence(helper: Path, tmp_path: Path, words: list
     }.items(),
 )
 def test_the_forms_of_an_image(helper: Path, tmp_path: Path, image: str, reference: str) -> None:
-    """enroot's form and docker's mean the same; a first part that is no host is of Docker Hub."""
+    """enroot's form and docker's form mean the same; if the first part is not a host, the image is on Docker Hub."""
     done = run(helper, tmp_path, f"--container-image={image}")
     assert (
         done.stderr == f"container: cannot find the image {reference}: cannot start skopeo: No such file or directory\n"
@@ -117,7 +117,7 @@ def test_the_forms_of_an_image(helper: Path, tmp_path: Path, image: str, referen
 
 
 def test_folders_of_others_are_refused(helper: Path, tmp_path: Path) -> None:
-    """Where somebody else has made the user's folder, or opened it to all, the helper takes nothing from it."""
+    """If another user has created the user's folder, or all may write in it, the helper reads nothing from it."""
     folder = tmp_path / str(os.geteuid())
     folder.mkdir(mode=0o700)
     folder.chmod(0o777)

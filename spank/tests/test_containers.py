@@ -1,6 +1,6 @@
 """Containers in a real Slurm 24.11: srun, sbatch and salloc with the options of Pyxis, as an ordinary user in the jail.
 
-Needs skopeo, umoci and squashfs-tools in the root of test_slurm.py as well. The image has two layers and comes from a registry that these
+The tests need skopeo, umoci and squashfs-tools in the root of test_slurm.py. The image has two layers and comes from a registry that these
 tests run (oci.py).
 """
 
@@ -34,7 +34,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def built(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the other tests have built, with this plugin and its helper: UBSan in both, ASan in the helper (slurmstepd has none to share)."""
+    """Return the programs of the other tests with this plugin and its helper: both with UBSan, the helper also with ASan, which slurmstepd does not
+    load.
+    """
     folder = tmp_path_factory.mktemp("containers")
     flags = "-O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=undefined"
     make = "make -s -C /mnt/container BUILD=/srv"
@@ -47,7 +49,7 @@ def built(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An image of a few programs of the trixie root."""
+    """Return an image of a few programs of the trixie root."""
     folder = tmp_path_factory.mktemp("image") / "layout"
     programs = [f"/usr/bin/{name}" for name in PROGRAMS]
     make = [sys.executable, str(HERE / "oci.py"), "make", str(folder), "--root", str(TRIXIE), "--plain", *programs]
@@ -59,7 +61,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def slurm(
     built: Path, layout: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Slurm]:
-    """Slurm in a pod (`make test-all`: in both kinds), the image as an archive in alice's home, and the registry."""
+    """Start Slurm in a pod (`make test-all`: in both kinds), with the image as an archive in alice's home, and the registry."""
     kind = PODS[request.param]
     work = tmp_path_factory.mktemp("slurm")
     up = [str(HERE / "slurm/up"), str(TRIXIE), str(work), str(built)]
@@ -80,7 +82,7 @@ def slurm(
 
 
 def archive_of_one(layout: Path, work: Path) -> bytes:
-    """The layout as an archive of its first image only, because an archive with two does not say which is meant."""
+    """Return the layout as an archive of its first image only, because an archive with two images is ambiguous."""
     index = json.loads((layout / "index.json").read_text())
     (work / "index.json").write_text(json.dumps({**index, "manifests": index["manifests"][:1]}))
     words = ["tar", "-C", str(layout), "-c", "blobs", "oci-layout", "-C", str(work), "index.json"]
@@ -88,7 +90,7 @@ def archive_of_one(layout: Path, work: Path) -> bytes:
 
 
 def serve(slurm: Slurm, layout: Path, port: int, *more: str) -> "subprocess.Popen[bytes]":
-    """A registry in the pod's network; it writes its log beside the layout."""
+    """Start a registry in the pod's network; it writes its log beside the layout."""
     words = [sys.executable, str(HERE / "oci.py"), "serve", str(layout), str(port), *more]
     with (layout / f"log-{port}").open("w") as log:
         server = subprocess.Popen(["nsenter", "-t", str(slurm.pid), "-n", *words], stdout=log, stderr=log)
@@ -97,7 +99,7 @@ def serve(slurm: Slurm, layout: Path, port: int, *more: str) -> "subprocess.Pope
 
 
 def give(slurm: Slurm, path: str, content: bytes) -> None:
-    """Write a file of alice's in the jail."""
+    """Write a file that alice owns in the jail."""
     user_namespace = ["-U", "--preserve-credentials"] if slurm.userns else []
     inside = ["nsenter", "-t", str(slurm.pid), "-m", "-p", *user_namespace]
     script = f"cat >{JAIL}{path}; chown 1000:1000 {JAIL}{path}"
@@ -105,7 +107,7 @@ def give(slurm: Slurm, path: str, content: bytes) -> None:
 
 
 def srun(slurm: Slurm, options: str, command: str, timeout: float = 60) -> Any:
-    """An srun of alice's."""
+    """Run srun as alice."""
     return slurm.sh(f"ENROOT_ALLOW_HTTP=y srun -Q {options} {command}", user="alice", timeout=timeout)
 
 
@@ -117,7 +119,7 @@ def test_an_image_of_a_registry(slurm: Slurm) -> None:
 
 
 def test_forms_of_an_image(slurm: Slurm, layout: Path) -> None:
-    """docker's form, docker://, a digest, an archive and a squashfs file that a container was saved to are the same image."""
+    """docker's form, docker://, a digest, an archive and a saved squashfs file refer to the same image."""
     digest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
     plain = f"10.99.0.1:{PORT}/tests/small"
     for image in (f"{plain}:one", f"docker://{plain}:one", f"{plain}@{digest}", "./image.tar", "/home/alice/image.tar"):
@@ -132,7 +134,7 @@ def test_forms_of_an_image(slurm: Slurm, layout: Path) -> None:
 
 
 def test_a_tag_is_asked_once_for_a_step_and_fetched_once_for_a_user(slurm: Slurm, layout: Path) -> None:
-    """Eight tasks ask the registry for the tag once, and for no blob that is in the user's cache."""
+    """Eight tasks request the tag from the registry once, and no blob that is in the user's cache."""
     log = layout / f"log-{PORT}"
     srun(slurm, f"--container-image={IMAGE}", "true")
     before = log.read_text().splitlines()
@@ -144,7 +146,7 @@ def test_a_tag_is_asked_once_for_a_step_and_fetched_once_for_a_user(slurm: Slurm
 
 
 def test_tasks_of_a_step_share_a_container(slurm: Slurm) -> None:
-    """What one task writes, the other reads; the next step begins anew, and the jail and the image have nothing of it."""
+    """One task reads what another one writes; the next step starts with a new container, and the jail and the image are unchanged."""
     script = (
         "sh -c 'test $SLURM_PROCID = 0 && echo word >/shared; n=0; until cat /shared 2>/dev/null; do sleep 0.05; n=$((n+1)); "
         "test $n -lt 100 || exit 1; done'"
@@ -155,7 +157,7 @@ def test_tasks_of_a_step_share_a_container(slurm: Slurm) -> None:
 
 
 def test_the_last_of_many_tasks_finds_the_first_ones_container(slurm: Slurm) -> None:
-    """A task that ends at once does not take the container away from one that comes late."""
+    """A task that ends at once does not remove the container before a late task has started in it."""
     script = "sh -c 'test $SLURM_PROCID != 0 || echo word >/shared'"
     for _ in range(3):
         done = srun(slurm, f"-n4 --container-image={IMAGE} --container-save=all.sqsh", script)
@@ -164,7 +166,7 @@ def test_the_last_of_many_tasks_finds_the_first_ones_container(slurm: Slurm) -> 
 
 
 def test_two_jobs_that_save_to_one_path_leave_a_whole_file(slurm: Slurm) -> None:
-    """Two jobs that pack at the same time both succeed, one of their files is there whole, and nothing else is left."""
+    """Two jobs that save to the same file at the same time both succeed; the file is complete, and no other file remains."""
     give(slurm, "/home/alice/blob", os.urandom(24 << 20))
     step = f"srun -Q -n1 --container-image={IMAGE} --container-mounts=./blob:/blob --container-save=saves/both.sqsh sh -c 'cat /blob >/copy'"
     script = f"export ENROOT_ALLOW_HTTP=y; {step} & first=$!; {step}; echo $?; wait $first; echo $?"
@@ -179,7 +181,7 @@ def test_two_jobs_that_save_to_one_path_leave_a_whole_file(slurm: Slurm) -> None
 
 
 def test_a_save_that_cannot_work_is_refused_before_the_step(slurm: Slurm) -> None:
-    """Nothing runs where the file could not be written afterwards, and one sentence names the path and the reason."""
+    """If the file cannot be written afterwards, nothing runs, and one message names the path and the reason."""
     slurm.sh(f"install -d -o 1000 {JAIL}/home/alice/folder.sqsh")
     for path, reason in {
         "/etc/x.sqsh": "Permission denied",
@@ -193,7 +195,7 @@ def test_a_save_that_cannot_work_is_refused_before_the_step(slurm: Slurm) -> Non
 
 
 def test_a_save_that_fails_fails_the_step(slurm: Slurm) -> None:
-    """When the file cannot be written at the end, the step says so once and ends with 1, as does a batch job."""
+    """If the file cannot be written at the end, the step prints the error once and exits with 1, as a batch job does."""
     options = f"--container-image={IMAGE} --container-mount-home --container-save=going/x.sqsh"
     for command, ran in {
         "srun -Q -n2 OPTIONS sh -c 'rm -rf /home/alice/going; echo ran'": 2,
@@ -209,7 +211,7 @@ def test_a_save_that_fails_fails_the_step(slurm: Slurm) -> None:
 
 
 def test_a_saved_step_ends_as_its_program_ends(slurm: Slurm) -> None:
-    """The code and the signal of the program are those of the task, and SLURM_TASK_PID is its process."""
+    """The exit code and the signal of the program are those of the task, and SLURM_TASK_PID is its process."""
     options = f"--container-image={IMAGE} --container-save=ends.sqsh"
     assert srun(slurm, options, "sh -c 'exit 7'").returncode == 7
     assert srun(slurm, options, "sh -c 'kill -TERM $$'").returncode == 143
@@ -222,7 +224,7 @@ SILENT = """for each in /proc/[0-9]*; do [ "$(cat $each/comm)" != container-keep
 
 
 def test_a_save_whose_task_was_killed_holds_no_step(slurm: Slurm) -> None:
-    """The task waits for the save. Where it was killed slurmstepd waits for a moment for who saves, and not for six hours."""
+    """The task waits for the save. If the task was killed, slurmstepd waits for the saving process for a moment, not for six hours."""
     give(slurm, "/home/alice/silent", SILENT.encode())
     began = time.monotonic()
     options = f"--container-image={IMAGE} --container-mounts=./silent:/silent --container-save=silent.sqsh"
@@ -233,14 +235,14 @@ def test_a_save_whose_task_was_killed_holds_no_step(slurm: Slurm) -> None:
 
 
 def test_a_save_by_hand_that_fails_is_an_error(slurm: Slurm) -> None:
-    """`container run --container-save` ends with 1 and a sentence when the file cannot be written."""
+    """`container run --container-save` exits with 1 and a message if the file cannot be written."""
     run = "/opt/soperator/lib/slurm/container run --container-image=./image.tar --container-mount-home --container-save=going/x.sqsh"
     done = slurm.sh(f"srun -Q sh -c 'mkdir -p going; {run} -- rm -r /home/alice/going'", user="alice", timeout=60)
     assert (done.returncode, done.stderr.count("container: cannot save the container to")) == (1, 1), done.stderr
 
 
 def test_mounts(slurm: Slurm) -> None:
-    """Folders and files of the jail, read-only or not, a tmpfs with a size, a path at itself; a mount can be taken away."""
+    """Folders and files of the jail, read-only or not, a tmpfs with a size, and a path at itself can be mounted; a mount can be removed."""
     give(slurm, "/home/alice/file", b"content\n")
     mounts = "/home/alice:/mnt/deep/home,./file:/etc/one:ro,tmpfs:/mnt/t:size=1m+mode=700,/usr/share,umount:/tmp"
     command = (
@@ -256,7 +258,7 @@ def test_mounts(slurm: Slurm) -> None:
 
 
 def test_a_home_is_mounted_only_where_asked(slurm: Slurm) -> None:
-    """Without the option $HOME is an empty folder of the container's; with it, it is the user's."""
+    """Without the option $HOME is an empty folder of the container; with the option, it is the user's home."""
     give(slurm, "/home/alice/file", b"content\n")
     command = "sh -c 'cd; pwd; ls; touch x'"
     assert srun(slurm, f"--container-image={IMAGE}", command).stdout == "/home/alice\n"
@@ -265,7 +267,7 @@ def test_a_home_is_mounted_only_where_asked(slurm: Slurm) -> None:
 
 
 def test_root_in_name(slurm: Slurm) -> None:
-    """With remap-root the user is 0 inside, may change owners in name, and writes files of his own outside."""
+    """With remap-root the user has uid 0 inside, can change owners inside, and owns the files that appear outside."""
     command = "sh -c 'id -u; touch /root-file /home/alice/by-root && stat -c %u /root-file; cat /etc/closed'"
     done = srun(slurm, f"--container-image={IMAGE} --container-remap-root --container-mount-home", command)
     assert done.stdout.split() == ["0", "0", "closed"], done.stderr
@@ -274,7 +276,7 @@ def test_root_in_name(slurm: Slurm) -> None:
 
 
 def test_root_in_name_has_its_home_at_root(slurm: Slurm) -> None:
-    """With remap-root the home is /root, where passwd says it is; --container-mount-home shows the user's there and at its own path."""
+    """With remap-root the home is /root, as in passwd; --container-mount-home mounts the user's home there and at its own path."""
     give(slurm, "/home/alice/file", b"content\n")
     command = "sh -c 'echo $HOME; cd; ls -d /home/alice/file $PWD/file; cd ~root; pwd'"
     done = srun(slurm, f"--container-image={IMAGE} --container-remap-root --container-mount-home", command)
@@ -284,7 +286,7 @@ def test_root_in_name_has_its_home_at_root(slurm: Slurm) -> None:
 
 
 def test_an_image_that_sets_home(slurm: Slurm) -> None:
-    """HOME of the image counts, but not over a home that the user has mounted."""
+    """HOME of the image applies, unless the user has mounted a home."""
     script = "sh -c 'printf \"EHOME=/image\\0W\\0\" >/.container-config; mkdir /image'"
     assert srun(slurm, f"--container-image={IMAGE} --container-save=home.sqsh", script).returncode == 0
     command = "sh -c 'echo $HOME'"
@@ -297,7 +299,7 @@ def test_an_image_that_sets_home(slurm: Slurm) -> None:
 
 
 def test_apt_works_as_root_in_name(slurm: Slurm) -> None:
-    """apt-get, which changes its user for a download and checks that it did, reads a repository with remap-root."""
+    """With remap-root, apt-get reads a repository; for a download it changes its user and verifies the change."""
     folders = "/etc/apt/apt.conf.d /etc/apt/preferences.d /etc/apt/trusted.gpg.d /var/lib/dpkg /repo"
     folders += " /var/lib/apt/lists/partial /var/cache/apt/archives/partial"
     files = "echo 13 >/etc/debian_version; echo deb [trusted=yes] file:/repo ./ >/etc/apt/sources.list; touch /var/lib/dpkg/status /repo/Packages"
@@ -314,7 +316,7 @@ def test_apt_works_as_root_in_name(slurm: Slurm) -> None:
 
 
 def test_a_job_without_an_environment_finds_its_home(slurm: Slurm) -> None:
-    """With --export=NONE and the like the user's cache is used, and HOME and PATH are set in the container."""
+    """With --export=NONE and similar options the user's cache is used, and HOME and PATH are set in the container."""
     assert srun(slurm, f"--container-image={IMAGE}", "true").returncode == 0
     command = "/bin/sh -c 'echo $HOME $PATH; ls -d /tmp/.cache'"
     done = srun(slurm, f"--export=ENROOT_ALLOW_HTTP=y --container-image={IMAGE}", command)
@@ -323,7 +325,7 @@ def test_a_job_without_an_environment_finds_its_home(slurm: Slurm) -> None:
 
 
 def test_what_pytorch_looks_for(slurm: Slurm) -> None:
-    """An image with PYTORCH_VERSION has the address, the port, the size and the ranks of torch.distributed; OMP_NUM_THREADS for several tasks."""
+    """An image with PYTORCH_VERSION has the address, port, size and ranks of torch.distributed; several tasks also have OMP_NUM_THREADS."""
     command = "sh -c 'echo $MASTER_ADDR $((MASTER_PORT - 61000 - SLURM_JOB_ID % 4536)) $WORLD_SIZE $RANK $LOCAL_RANK o$OMP_NUM_THREADS'"
     done = srun(slurm, f"-n2 --container-image={PLAIN}", command)
     assert sorted(done.stdout.splitlines()) == ["one 0 2 0 0 o1", "one 0 2 1 1 o1"], done.stderr
@@ -333,7 +335,9 @@ def test_what_pytorch_looks_for(slurm: Slurm) -> None:
 
 
 def test_a_running_container_without_a_name_is_entered_by_its_step(slurm: Slurm) -> None:
-    """--container-name=JOB.STEP means the container of that step, JOB.batch that of the batch script; a step that has none is told so."""
+    """--container-name=JOB.STEP selects the container of that step, JOB.batch that of the batch script; a step without a container is named in the
+    error.
+    """
     stay = "until [ -e /go ]; do sleep 0.1; done"
     script = (
         f"ENROOT_ALLOW_HTTP=y sbatch --parsable -o out.enter --container-image={IMAGE} --wrap 'touch /of-batch; {stay}'"
@@ -356,7 +360,7 @@ def test_a_running_container_without_a_name_is_entered_by_its_step(slurm: Slurm)
 
 
 def test_the_working_folder(slurm: Slurm) -> None:
-    """--container-workdir goes before the image's; one that is not there is said."""
+    """--container-workdir overrides the image's; an error names a folder that does not exist."""
     assert srun(slurm, f"--container-image={IMAGE} --container-workdir=/etc", "sh -c pwd").stdout == "/etc\n"
     done = srun(slurm, f"--container-image={IMAGE} --container-workdir=/nowhere", "sh -c pwd")
     assert (
@@ -366,7 +370,7 @@ def test_the_working_folder(slurm: Slurm) -> None:
 
 
 def test_the_environment(slurm: Slurm) -> None:
-    """The image's variables win over the user's, but for those that are named; all others pass."""
+    """The image's variables override the user's, except those that are named; all others pass."""
     command = "sh -c 'echo $FROM_IMAGE $SHARED $OTHER $SLURM_PROCID'"
     script = f"export ENROOT_ALLOW_HTTP=y SHARED=mine OTHER=other; srun -Q --container-image={IMAGE}"
     assert slurm.sh(f"{script} {command}", user="alice").stdout == "image image other 0\n"
@@ -374,7 +378,7 @@ def test_the_environment(slurm: Slurm) -> None:
 
 
 def test_the_locale_of_the_user_stays_outside(slurm: Slurm) -> None:
-    """An image rarely has the user's locale, so LANG and LC_ALL come along only where --container-env names them."""
+    """The container has LANG and LC_ALL of the user only if --container-env names them, because an image rarely has the user's locale."""
     script = f"export ENROOT_ALLOW_HTTP=y LANG=xx_XX LC_ALL=xx_XX; srun -Q --container-image={IMAGE}"
     command = "sh -c 'echo l:$LANG:$LC_ALL'"
     assert slurm.sh(f"{script} {command}", user="alice").stdout == "l::\n"
@@ -382,7 +386,7 @@ def test_the_locale_of_the_user_stays_outside(slurm: Slurm) -> None:
 
 
 def test_the_entry_point(slurm: Slurm) -> None:
-    """It runs only where asked, once for all tasks; what it exports is there for them, and what it says is shown where asked."""
+    """The entry point runs only on request, once for all tasks; they receive its exported variables, and its output appears on request."""
     command = "sh -c 'echo by:$BY_ENTRYPOINT'"
     assert srun(slurm, f"--container-image={IMAGE}", command).stdout == "by:\n"
     done = srun(slurm, f"-n2 --container-image={IMAGE} --container-entrypoint --container-entrypoint-log", command)
@@ -417,7 +421,9 @@ def test_a_later_step_in_a_container_with_an_entry_point_has_its_own_numbers(slu
 
 
 def test_the_entry_point_gets_what_is_named_and_its_changes_are_taken_back(slurm: Slurm) -> None:
-    """It sees the image's variables, the job's number and those of --container-env; what it changed, set and removed is so for all tasks."""
+    """The entry point has the image's variables, the job's number and those of --container-env; all tasks receive its changes, additions and
+    removals.
+    """
     step = f"srun -Q --container-image={PLAIN} --container-entrypoint --container-entrypoint-log --container-env=NAMED"
     command = "sh -c 'echo $FROM_IMAGE $GIVEN d:$DROPPED $OTHER'"
     done = slurm.sh(f"export ENROOT_ALLOW_HTTP=y OTHER=other NAMED=named; {step} {command}", user="alice")
@@ -428,7 +434,7 @@ def test_the_entry_point_gets_what_is_named_and_its_changes_are_taken_back(slurm
 
 
 def test_an_entry_point_that_fails_says_its_code(slurm: Slurm) -> None:
-    """The sentence names the entry point and how it ended, and the step ends with 1."""
+    """The message names the entry point and how it ended, and the step exits with 1."""
     step = f"srun -Q --container-image={PLAIN} --container-entrypoint --container-env=NAMED true"
     done = slurm.sh(f"ENROOT_ALLOW_HTTP=y NAMED=fail {step}", user="alice")
     sentence = "container: the image's entry point /entrypoint-plain ended with code 3 and did not execute its command; try --no-container-entrypoint"
@@ -436,7 +442,7 @@ def test_an_entry_point_that_fails_says_its_code(slurm: Slurm) -> None:
 
 
 def test_an_image_cannot_set_what_belongs_to_a_task(slurm: Slurm) -> None:
-    """A rank or a list of GPUs in an image's own environment gives way to that of the step."""
+    """A rank or a list of GPUs of the step overrides one in an image's environment."""
     script = "sh -c 'printf \"ESLURM_PROCID=9\\0EPMIX_RANK=9\\0ERANK=9\\0EKEPT=9\\0W\\0\" >/.container-config'"
     assert srun(slurm, f"--container-image={PLAIN} --container-save=odd.sqsh", script).returncode == 0
     done = srun(slurm, "-n2 --mpi=pmix --container-image=./odd.sqsh", "sh -c 'echo $SLURM_PROCID $PMIX_RANK $KEPT'")
@@ -444,7 +450,7 @@ def test_an_image_cannot_set_what_belongs_to_a_task(slurm: Slurm) -> None:
 
 
 def test_a_read_only_container(slurm: Slurm) -> None:
-    """--container-readonly keeps the container's own files as they are, and the jail's /tmp writable."""
+    """--container-readonly makes the container's own files read-only, and the jail's /tmp stays writable."""
     done = srun(slurm, f"--container-image={IMAGE} --container-readonly", "sh -c 'touch /x; touch /tmp/x && echo can'")
     assert done.stdout == "can\n"
     assert "Read-only file system" in done.stderr
@@ -452,7 +458,7 @@ def test_a_read_only_container(slurm: Slurm) -> None:
 
 
 def test_a_container_with_a_name_lasts_as_long_as_its_job(slurm: Slurm) -> None:
-    """A later step goes on in what an earlier one left, without an image; a step beside it joins it; the next job has nothing."""
+    """A later step uses the container of an earlier one, without an image; a parallel step joins it; the next job does not see it."""
     script = f"""
         export ENROOT_ALLOW_HTTP=y; n=--container-name=box
         srun -Q -n1 --container-image={IMAGE} $n sh -c 'echo one >/kept'
@@ -476,7 +482,7 @@ def test_a_container_with_a_name_lasts_as_long_as_its_job(slurm: Slurm) -> None:
 
 
 def test_a_batch_script_runs_in_its_container(slurm: Slurm) -> None:
-    """With sbatch the script itself is inside; srun works from there, in a container of the same image or of one of its own."""
+    """With sbatch the script itself runs in the container; srun works there, in a container of the same image or of another one."""
     lines = [
         "#!/bin/sh",
         f"#SBATCH --container-image={IMAGE.replace('#', '/')} -n2 -o out.box",
@@ -492,7 +498,7 @@ def test_a_batch_script_runs_in_its_container(slurm: Slurm) -> None:
 
 
 def test_variables_in_the_place_of_options(slurm: Slurm) -> None:
-    """PYXIS_CONTAINER_… say what options would, and an option goes before its variable."""
+    """PYXIS_CONTAINER_… sets the values of options, and an option overrides its variable."""
     script = f"export ENROOT_ALLOW_HTTP=y PYXIS_CONTAINER_IMAGE={IMAGE} PYXIS_CONTAINER_REMAP_ROOT=1"
     assert slurm.sh(f"{script}; srun -Q sh -c 'id -u; cat /etc/word'", user="alice").stdout == "0\nsecond\n"
     assert slurm.sh(f"{script}; srun -Q --no-container-remap-root id -u", user="alice").stdout == "1000\n"
@@ -521,7 +527,7 @@ def test_namespaces_of_a_container_of_its_own(slurm: Slurm) -> None:
 
 
 def test_a_step_that_joins_a_container(slurm: Slurm) -> None:
-    """It has the container's namespaces; one that wants a namespace the container does not have is refused, and ignored mounts are named."""
+    """A step that joins has the container's namespaces; a request for another namespace is refused, and ignored mounts are named."""
     stay = "until [ -e /go ]; do sleep 0.1; done"
     net = "stat -L -c %i /proc/self/ns/net"
     script = f"""
@@ -546,7 +552,7 @@ def test_a_step_that_joins_a_container(slurm: Slurm) -> None:
 
 
 def test_a_nested_srun_starts_where_the_job_does(slurm: Slurm) -> None:
-    """An srun in a batch script's container does not complain about a folder that is only in the container."""
+    """An srun in a batch script's container does not report an error about a folder that exists only in the container."""
     wrap = "--wrap 'pwd; srun -Q cat /etc/word; srun -Q --container-image=./image.tar cat /etc/word'"
     script = f"ENROOT_ALLOW_HTTP=y sbatch -Q -W -o out.nested --container-image={IMAGE} --container-mounts=/usr:/usr:ro {wrap}"
     srun(slurm, "--container-image=./image.tar", "true")
@@ -555,14 +561,14 @@ def test_a_nested_srun_starts_where_the_job_does(slurm: Slurm) -> None:
 
 
 def test_accounts_of_a_container(slurm: Slurm) -> None:
-    """The user's account is open to sshd without a shadow file, and the container knows the node's name."""
+    """sshd accepts the user's account without a shadow file, and the container resolves the node's name."""
     done = srun(slurm, f"--container-image={IMAGE}", "sh -c 'grep alice /etc/passwd; cat /etc/hostname'")
     assert done.stdout.startswith("alice:*:1000:1000:"), done.stdout
     assert done.stdout.endswith("\none\n"), done.stdout
 
 
 def test_the_driver_is_added_where_it_is(slurm: Slurm) -> None:
-    """LD_LIBRARY_PATH gets the driver's folder where that holds something, and stays as the user has it where it is named."""
+    """LD_LIBRARY_PATH includes the driver's folder if that is not empty, and is the user's value if --container-env names it."""
     command = "sh -c 'echo l:$LD_LIBRARY_PATH'"
     folder = "/opt/soperator/driver/lib"
     slurm.sh(f"mkdir -p {folder}")
@@ -577,7 +583,7 @@ def test_the_driver_is_added_where_it_is(slurm: Slurm) -> None:
 
 
 def test_more_flags_of_mounts(slurm: Slurm) -> None:
-    """All options of a tmpfs are the kernel's to judge, and a mount can be unbindable."""
+    """The kernel checks all options of a tmpfs, and a mount can be unbindable."""
     mounts = "tmpfs:/t:size=1m+nr_inodes=9+huge=within_size,/home/alice:/h:unbindable"
     done = srun(
         slurm,
@@ -588,7 +594,7 @@ def test_more_flags_of_mounts(slurm: Slurm) -> None:
 
 
 def test_bad_words_are_refused_before_there_is_a_job(slurm: Slurm) -> None:
-    """srun itself says what is wrong with an option."""
+    """srun itself reports an invalid option."""
     for options, sentence in {
         "--container-mounts=/a:/b": "container: --container-mounts means nothing without --container-image or --container-name",
         f"--container-image={IMAGE} --container-mounts=/a:/b:rw+odd": 'container: --container-mounts: unknown flag "odd" of /b',
@@ -607,7 +613,7 @@ def test_bad_words_are_refused_before_there_is_a_job(slurm: Slurm) -> None:
 
 
 def test_a_failed_import_is_one_sentence_and_harms_no_node(slurm: Slurm) -> None:
-    """The job's stderr names the image and the reason once, all tasks end with 1, and the node stays idle."""
+    """The job's stderr names the image and the reason once, all tasks exit with 1, and the node stays idle."""
     give(slurm, "/home/alice/broken", b"hsqs" + bytes(500))
     give(slurm, "/home/alice/strange", b"hello")
     for image, reason in {
@@ -626,7 +632,7 @@ def test_a_failed_import_is_one_sentence_and_harms_no_node(slurm: Slurm) -> None
 
 
 def test_credentials(slurm: Slurm, layout: Path) -> None:
-    """A registry with a password takes docker's credentials and enroot's, and without them the refusal is told."""
+    """A registry with a password accepts docker's credentials and enroot's; without them the user sees the refusal."""
     server = serve(slurm, layout, PORT + 1, "--login", "me:secret")
     image = f"10.99.0.1:{PORT + 1}#closed/one:one"
     try:
@@ -656,7 +662,7 @@ def test_credentials(slurm: Slurm, layout: Path) -> None:
 
 
 def test_a_certificate_of_ones_own(slurm: Slurm, layout: Path, tmp_path: Path) -> None:
-    """TLS is asked for where nothing else is said; a registry's certificate is believed when SSL_CERT_FILE has its authority."""
+    """TLS is the default; the helper trusts a registry's certificate if SSL_CERT_FILE has its authority."""
     words = [
         "-subj",
         "/CN=lab",
@@ -686,7 +692,7 @@ def test_a_certificate_of_ones_own(slurm: Slurm, layout: Path, tmp_path: Path) -
 
 
 def test_a_cancelled_job_leaves_nothing(slurm: Slurm) -> None:
-    """After scancel no process and no mount of the container is left in the pod, and the node is idle."""
+    """After scancel no process and no mount of the container remains in the pod, and the node is idle."""
     wrap = "--wrap 'touch /tmp/on; sleep 3333 & sleep 3333'"
     command = f"ENROOT_ALLOW_HTTP=y sbatch --parsable -o /dev/null --container-image={IMAGE} {wrap}"
     job = slurm.sh(command, user="alice").stdout.strip()
@@ -701,7 +707,7 @@ def test_a_cancelled_job_leaves_nothing(slurm: Slurm) -> None:
 
 
 def test_a_job_cancelled_while_its_image_is_fetched_leaves_nothing(slurm: Slurm, layout: Path) -> None:
-    """A registry that is slow to the point of standing still holds no node: the job ends, and with it what was fetched."""
+    """A registry that sends almost no data does not block a node: the job ends, and its partial download is removed."""
     server = serve(slurm, layout, PORT + 2, "--slow")
     image = f"10.99.0.1:{PORT + 2}#tests/small:one"
     try:
@@ -722,7 +728,7 @@ def test_a_job_cancelled_while_its_image_is_fetched_leaves_nothing(slurm: Slurm,
 
 
 def test_a_terminal_and_salloc(slurm: Slurm) -> None:
-    """`srun --pty` has a terminal in the container, and salloc's shell is in it as well."""
+    """`srun --pty` has a terminal in the container, and salloc's shell runs in it as well."""
     done = slurm.sh(
         f"export ENROOT_ALLOW_HTTP=y; script -qc 'srun -Q --pty --container-image={IMAGE} sh -c \"ls -l /proc/self/fd/0; cat /etc/word\"' /dev/null",
         user="alice",
@@ -736,28 +742,28 @@ def test_a_terminal_and_salloc(slurm: Slurm) -> None:
 
 
 def test_devices_of_the_job_are_those_of_its_container(slurm: Slurm) -> None:
-    """/dev is the job's own: the GPU that it was given is there, and no other one."""
+    """/dev is the job's own: it has the GPU that Slurm allocated, and no other one."""
     assert "fakegpu" not in srun(slurm, f"--container-image={IMAGE}", "ls /dev").stdout
     with_gpu = srun(slurm, f"--gres=gpu:1 --container-image={IMAGE}", "ls /dev")
     assert with_gpu.stdout.count("fakegpu") == 1, with_gpu.stderr
 
 
 def test_mpi_by_pmix(slurm: Slurm) -> None:
-    """Tasks in a container have PMIx's environment, and its server's folder and sockets are there."""
+    """Tasks in a container have PMIx's environment, and its server's folder and sockets."""
     command = "sh -c 'echo $PMIX_RANK; test -d $PMIX_SERVER_TMPDIR && test -n \"$PMIX_SERVER_URI41$PMIX_SERVER_URI4$PMIX_SERVER_URI3\"'"
     done = srun(slurm, f"-n2 --mpi=pmix --container-image={IMAGE}", command)
     assert (sorted(done.stdout.split()), done.returncode) == (["0", "1"], 0), done.stderr
 
 
 def test_others_cannot_reach_into_a_container(slurm: Slurm) -> None:
-    """Its folder is shut, and a folder that somebody else made in its place is refused."""
+    """The user's folder has mode 0700, and a folder that another user created in its place is refused."""
     slurm.sh(f"useradd -R {JAIL} -m -u 1001 bob; useradd -m -u 1001 bob; install -d -o 1001 {JAIL}/mnt/tmp")
     done = srun(slurm, f"--container-image={IMAGE}", "stat -c %a /tmp/.containers-1000")
     assert done.stdout == "700\n", done.stderr
 
 
 def test_what_users_leave_open_is_the_administrators_to_say(slurm: Slurm) -> None:
-    """Arguments of the plugin say what happens without an option, and a container with a name may outlive its job."""
+    """Arguments of the plugin set the defaults of options, and a container with a name may outlive its job."""
     arguments = "mount_home=1 remap_root=1 execute_entrypoint=1 container_scope=global storage=/srv/boxes"
     line = r"bind\t/mnt/tmp/boxes\t/srv/boxes\tnosuid,nodev\tkept"
     made = slurm.sh(
@@ -791,7 +797,7 @@ def test_what_users_leave_open_is_the_administrators_to_say(slurm: Slurm) -> Non
 
 
 def test_nobody_takes_the_folder_of_another_user(slurm: Slurm) -> None:
-    """The folder for unpacked images is root's, and each user's in it is made with the job, so nobody else can make it before."""
+    """Root owns the folder for unpacked images, and the job creates each user's folder in it, so no other user can create it first."""
     line = r"bind\t/mnt/tmp/containers\t/run/soperator/containers\tnosuid,nodev\timages"
     made = slurm.sh(
         f"cp {PLAN} /plan.good && install -d -m 0755 /mnt/tmp/containers {JAIL}/run/soperator/containers && printf '{line}\\n' >>{PLAN}"
@@ -831,7 +837,7 @@ srun -Q --overlap -n1 --container-name=x true; touch ~/is-over; sleep 60
 
 
 def test_a_socket_that_does_not_answer_holds_no_slurmstepd(slurm: Slurm) -> None:
-    """What a user puts in the place of the container's socket costs slurmstepd some seconds; the node stays in service."""
+    """A file that a user puts in place of the container's socket delays slurmstepd for some seconds; the node stays in service."""
     give(slurm, "/home/alice/full.py", FULL.encode())
     give(slurm, "/home/alice/hangs.sh", HANGS.encode())
     slurm.sh("sbatch -Q -n1 --mem=10 --output=/dev/null --wrap 'exec python3 ~/full.py'", user="alice")

@@ -1,4 +1,4 @@
-"""`jail run` in every kind of pod: what is mounted, what root may do, how it ends, and what stays untouched."""
+"""`jail run` in every kind of pod: its mounts, the rights of root, its exit code, and the files that do not change."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ KEPT = {0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 29, 31}  # caps.c
 
 
 def listing(root: Path) -> dict[str, tuple[int, int, int]]:
-    """Every path below a root with what a write would change."""
+    """Return every path below a root with the attributes that a write would change."""
     return {
         str(each.relative_to(root)): (status.st_mode, status.st_size, status.st_mtime_ns)
         for each in [root, *root.rglob("*")]
@@ -22,7 +22,7 @@ def listing(root: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def test_the_plan_becomes_the_root(jail: Jail, pod: Pod) -> None:
-    """The command sees the jail as its root, with each mount of the plan and its options."""
+    """The root of the command is the jail, with each mount of the plan and its options."""
     done = jail.run(pod, "sh", "-c", "echo /*; cat /proc/self/mountinfo; touch /usr/x; echo hi >/tmp/x && cat /tmp/x")
     assert done.returncode == 0, done.stderr
     names, *mounts = done.stdout.splitlines()
@@ -36,7 +36,7 @@ def test_the_plan_becomes_the_root(jail: Jail, pod: Pod) -> None:
 
 
 def test_processes_are_the_jails_own(jail: Jail, pod: Pod) -> None:
-    """In its /proc the command sees the init as pid 1 and itself, nothing else."""
+    """In its /proc the command sees the init as pid 1 and itself, and no other process."""
     done = jail.run(pod, "sh", "-c", "for p in /proc/[0-9]*; do echo ${p#/proc/} $(cat $p/comm); done")
     assert done.stdout.splitlines() == ["1 jail-init", "2 sh"]
 
@@ -100,7 +100,7 @@ SENTENCES = {
 
 @pytest.mark.parametrize("case", SENTENCES)
 def test_a_failed_step_is_one_sentence(jail: Jail, pod: Pod, case: str) -> None:
-    """A mount that cannot be made ends everything with one sentence that says step, path and line; nothing runs."""
+    """A mount that fails ends the run with one message that names step, path and line; no command runs."""
     (jail.root / "link").symlink_to("/var")
     line, sentence = SENTENCES[case]
     jail.write_plan(line)
@@ -112,7 +112,7 @@ def test_a_failed_step_is_one_sentence(jail: Jail, pod: Pod, case: str) -> None:
     ("options", "taken"), [("ro", "-"), ("nosuid", "ro"), ("nodev", "ro"), ("noexec", "ro"), ("-", "-")]
 )
 def test_a_mount_that_a_later_one_hides_has_to_have_its_options(jail: Jail, pod: Pod, options: str, taken: str) -> None:
-    """A plan that lays a folder above over it shows the same files there without them: nothing runs then."""
+    """A plan that mounts a parent folder over a mount, without the mount's options, is refused; no command runs."""
     source = jail.root.parent / "source"
     (source / "inner").mkdir(parents=True)
     (jail.root / "data/inner").mkdir()
@@ -127,7 +127,7 @@ def test_a_mount_that_a_later_one_hides_has_to_have_its_options(jail: Jail, pod:
 
 
 def test_a_missing_root_is_one_sentence(jail: Jail, pod: Pod) -> None:
-    """A root that is not there is named."""
+    """A missing root is named in the message."""
     jail.lines[0] = ("root", "/not/there", "/", "-", "-")
     jail.write_plan()
     done = jail.run(pod, "true")
@@ -135,7 +135,7 @@ def test_a_missing_root_is_one_sentence(jail: Jail, pod: Pod) -> None:
 
 
 def test_a_device_folder_has_what_programs_expect(jail: Jail, pod: Pod) -> None:
-    """The private /dev has the basic nodes, which work, terminals of its own, and no disk."""
+    """The private /dev has the basic nodes, which work, its own terminals, and no disk."""
     jail.lines[4] = ("dev", "/dev", "/dev", "size=1m", "-")
     jail.write_plan()
     done = jail.run(
@@ -148,14 +148,14 @@ def test_a_device_folder_has_what_programs_expect(jail: Jail, pod: Pod) -> None:
 
 
 def test_the_code_of_the_command_is_the_helpers(jail: Jail, pod: Pod) -> None:
-    """`jail run` ends with the command's code, or 128 and the signal that ended it."""
+    """`jail run` exits with the command's code, or 128 plus the signal that ended it."""
     assert jail.run(pod, "sh", "-c", "exit 7").returncode == 7
     assert jail.run(pod, "sh", "-c", "kill -9 $$").returncode == 137
     assert jail.run(pod, "/not/there").returncode == 127
 
 
 def test_no_file_of_the_outside_comes_along(jail: Jail, pod: Pod) -> None:
-    """An open folder of the old root is closed before the command runs."""
+    """A file descriptor of the old root is closed before the command runs."""
     program = f"exec 9</; exec {jail.build.jail} run --plan {jail.plan} -- ls /proc/self/fd"
     done = pod.run("sh", "-c", program)
     assert "9" not in done.stdout.split()
@@ -163,7 +163,7 @@ def test_no_file_of_the_outside_comes_along(jail: Jail, pod: Pod) -> None:
 
 
 def test_what_is_left_over_ends_with_the_command(jail: Jail, pod: Pod) -> None:
-    """A process in a session of its own is gone when the command has ended."""
+    """A process in its own session ends when the command has ended."""
     run = f"{jail.build.jail} run --plan {jail.plan} -- sh -c 'setsid sleep 3333 & sleep 0.2; echo here'"
     done = pod.run("sh", "-c", f"{run}; cat /proc/[0-9]*/comm")
     names = done.stdout.split()
@@ -172,7 +172,7 @@ def test_what_is_left_over_ends_with_the_command(jail: Jail, pod: Pod) -> None:
 
 
 def test_sigterm_reaches_the_command(jail: Jail) -> None:
-    """The signal a container is stopped with is passed to the command, whose code is the answer."""
+    """The stop signal of a container is forwarded to the command, whose code is the exit code."""
     program = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"
     with subprocess.Popen(
         [jail.build.jail, "run", "--plan", str(jail.plan), "--", "sh", "-c", program],
@@ -186,7 +186,7 @@ def test_sigterm_reaches_the_command(jail: Jail) -> None:
 
 
 def test_enter_joins_the_same_namespaces(jail: Jail, pod: Pod) -> None:
-    """`jail enter` puts a command beside those of a running jail: same /tmp, same processes, same capabilities."""
+    """`jail enter` runs a command beside those of a running jail: same /tmp, same processes, same capabilities."""
     program = f"""
 {jail.build.jail} run --plan {jail.plan} -- sh -c 'echo shared >/tmp/file; sleep 5' &
 n=0
@@ -202,7 +202,7 @@ echo $?
 
 
 def test_many_runs_leave_nothing(jail: Jail) -> None:
-    """After many runs the machine has as many mounts and processes of ours as before."""
+    """After many runs the machine has the same number of mounts and processes as before."""
     pod = Pod(userns=False, pivot=True)
     loop = f"for i in $(seq 30); do {jail.build.jail} run --plan {jail.plan} -- true || exit 1; done; ls -d /proc/[0-9]* | wc -l"
     done = pod.run("sh", "-c", loop)
@@ -211,7 +211,7 @@ def test_many_runs_leave_nothing(jail: Jail) -> None:
 
 
 def test_check_names_what_is_missing(jail: Jail) -> None:
-    """`jail check` goes through the plan without mounting and fails with the first thing that is missing."""
+    """`jail check` checks the plan without mounting and fails at the first missing source."""
     jail.write_plan(("tmpfs", "-", "/nope", "-", "-"), ("bind", "/etc/hosts", "/tmp/hosts", "-", "-"))
     done = subprocess.run(
         [jail.build.jail, "check", "--plan", str(jail.plan)], check=False, capture_output=True, text=True
@@ -222,7 +222,7 @@ def test_check_names_what_is_missing(jail: Jail) -> None:
 
 
 def test_the_pod_program_is_a_pod(pod: Pod) -> None:
-    """The tests' pod has an own pid namespace and, with a user namespace, no more than a pod's capabilities."""
+    """The tests' pod has its own pid namespace and, with a user namespace, at most a pod's capabilities."""
     done = pod.run(POD_PYTHON, "-c", "import os; print(os.getpid()); print(open('/proc/self/status').read())")
     assert done.stdout.startswith("2\n")
     own = f"CapEff:\t{sum(1 << number for number in POD_CAPS):016x}\n"
@@ -230,7 +230,7 @@ def test_the_pod_program_is_a_pod(pod: Pod) -> None:
 
 
 def test_a_pod_may_forbid_pivot_root(pod: Pod) -> None:
-    """In the pods for the second way pivot_root is refused as a seccomp profile does, and only there."""
+    """Only in the pods for the second method, pivot_root is refused as by a seccomp profile."""
     program = "import ctypes, os; l = ctypes.CDLL(None, use_errno=True); os.chdir('/'); "
     program += f"l.syscall({155}, b'/proc', b'/not/there'); print(ctypes.get_errno())"
     assert pod.run(POD_PYTHON, "-c", program).stdout == ("2\n" if pod.pivot else "1\n")

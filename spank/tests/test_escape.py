@@ -1,7 +1,7 @@
-"""Root in the jail tries to get out. Each attempt has a control: the same with the protection removed gets further.
+"""Root in the jail tries to escape. Each attempt has a control: the same attempt without the protection succeeds.
 
-An attempt is a Python program that prints what it reached. It runs as root with the kept capabilities, in both
-kinds of pod and by both ways of moving the root; `SECRET` is a file that lies in the pod, outside the jail, as a key would.
+An attempt is a Python program that prints what it reached. It runs as root with the kept capabilities, in both kinds of pod and with both
+methods to change the root; `SECRET` is a file in the pod outside the jail, like a key.
 """
 
 import os
@@ -154,7 +154,7 @@ CONTROLS_AS_ROOT = ["pivot_root", "file handle", "make the disk", "make memory"]
 
 @pytest.fixture(params=["root-pivot", "userns-move"])
 def pod(request: pytest.FixtureRequest) -> Pod:
-    """The Node's own root with pivot_root, and a user namespace without it."""
+    """Return the Node's own root with pivot_root, and a user namespace without it."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     return PODS[request.param]
@@ -162,7 +162,7 @@ def pod(request: pytest.FixtureRequest) -> Pod:
 
 @pytest.fixture
 def secret(jail: Jail) -> Path:
-    """A file of the pod beside the jail."""
+    """Create a file in the pod outside the jail."""
     path = jail.root.parent.parent / "key"
     path.write_text("secret of the pod")
     path.chmod(0o644)
@@ -176,7 +176,7 @@ def program(jail: Jail, secret: Path, attempt: str) -> str:
 
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_root_in_the_jail_stays_there(jail: Jail, pod: Pod, secret: Path, name: str) -> None:
-    """The attempt reaches nothing."""
+    """The attempt fails."""
     done = jail.python(pod, program(jail, secret, ATTEMPTS[name]))
     assert "ESCAPED" not in done.stdout, done.stdout
     assert "Error" not in done.stderr or "PermissionError" in done.stderr, done.stderr
@@ -185,7 +185,7 @@ def test_root_in_the_jail_stays_there(jail: Jail, pod: Pod, secret: Path, name: 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_the_capabilities_are_what_holds(jail: Jail, pod: Pod, secret: Path, name: str) -> None:
-    """With all capabilities kept, the same attempt succeeds: so it is their absence that holds."""
+    """With all capabilities kept, the same attempt succeeds: so the missing capabilities are the protection."""
     done = jail.python(pod, program(jail, secret, ATTEMPTS[name]), keep_caps=True)
     assert "ESCAPED" in done.stdout, done.stdout + done.stderr
 
@@ -206,7 +206,7 @@ def test_the_masks_hold_root_of_the_machine(jail: Jail, secret: Path) -> None:
 
 
 def test_the_old_mounts_are_gone_where_the_root_was_moved(jail: Jail) -> None:
-    """A volume of the pod, as one with keys, is no mount of the jail's namespace, even for who takes the top mount off."""
+    """A volume of the pod, such as one with keys, is not a mount of the jail's namespace, even after the top mount is removed."""
     volume = jail.root.parent.parent / "volume"
     volume.mkdir()
     attempt = f"""

@@ -1,4 +1,4 @@
-"""Nobody keeps a way into a node without a job: what slurmd opens for a user makes namespaces only for a job that runs there."""
+"""No user keeps access to a node without a job: slurmd creates namespaces for a user only for a job that runs on the node."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ HELPER = "/opt/soperator/lib/slurm/jail"
 
 @pytest.fixture
 def joining(slurm: Slurm) -> Iterator[Slurm]:
-    """A Slurm without jobs, in whose pod /root/join.py calls the plugin; a squeue of the test's goes with the test."""
+    """Start Slurm without jobs; /root/join.py in its pod calls the plugin. A squeue that a test installs is removed after the test."""
     slurm.sh(f"cat >/root/join.py <<'END'\n{JOIN}\nEND")
     assert wait_idle(slurm) == "idle none"
     assert left(slurm) == []
@@ -48,12 +48,12 @@ def joining(slurm: Slurm) -> Iterator[Slurm]:
 
 
 def left(slurm: Slurm) -> list[str]:
-    """What jobs have left on the node: records, folders and processes."""
+    """Return the remains of jobs on the node: records, folders and processes."""
     return slurm.sh("ls -A /run/jail/jobs 2>/dev/null; ls -A /mnt/tmp").stdout.split() + holders(slurm)
 
 
 def holders(slurm: Slurm) -> list[str]:
-    """The process ids of holders; by the name that the kernel keeps, for slurmd's words are too short for the whole title."""
+    """Return the process ids of holders, by the kernel's process name, because slurmd's title is too short for the whole name."""
     return slurm.sh("pgrep -x jail-holder").stdout.split()
 
 
@@ -66,19 +66,19 @@ def join(slurm: Slurm, job: int, uid: int = ALICE) -> str:
 
 
 def bring(slurm: Slurm, job: int) -> None:
-    """Brings a file to /tmp/g of a job."""
+    """Broadcast a file to /tmp/g of a job."""
     done = slurm.sh(f"echo brought >/tmp/f; sbcast --jobid={job} -f /tmp/f /tmp/g", user="alice")
     assert done.returncode == 0, done.stderr
 
 
 def replace_squeue(slurm: Slurm, script: str) -> None:
-    """Puts a script in squeue's place; it has the real one beside it."""
+    """Replace squeue by a script; the real program is beside it."""
     made = f"mv {REAL} {REAL}.real; printf '%s\\n' '#!/bin/sh' '{script}' >{REAL}; chmod +x {REAL}"
     assert slurm.sh(made).returncode == 0
 
 
 def test_sbcast_against_scancel_leaves_no_way_in(joining: Slurm, sshd: Slurm) -> None:
-    """Again and again an allocation is cancelled while files are brought to it: nothing of it is left, and SSH refuses."""
+    """An allocation is cancelled repeatedly while files are broadcast to it: nothing of it remains, and SSH refuses the user."""
     script = f"{ALLOCATE} echo brought >/tmp/f; for i in $(seq 30); do job=$(allocate); "
     script += "for n in 1 2 3; do sbcast --jobid=$job -f /tmp/f /tmp/$n & done; sleep 0.00$((i % 10)); scancel $job; wait; gone $job; done"
     done = joining.sh(script, user="alice", timeout=120)
@@ -90,7 +90,7 @@ def test_sbcast_against_scancel_leaves_no_way_in(joining: Slurm, sshd: Slurm) ->
 
 
 def test_a_job_that_has_ended_or_never_was_gets_no_namespaces(joining: Slurm) -> None:
-    """Who names such a job is refused, and stays outside; nothing is made."""
+    """A user who names such a job is refused and stays outside; no namespace is created."""
     job = allocate(joining)
     assert joining.sh(f"scancel {job}; {ALLOCATE} gone {job}").returncode == 0
     assert join(joining, job) == "-1 out"
@@ -100,7 +100,7 @@ def test_a_job_that_has_ended_or_never_was_gets_no_namespaces(joining: Slurm) ->
 
 @ASKS
 def test_a_job_of_another_user_gets_no_namespaces(joining: Slurm) -> None:
-    """An allocation without a step is opened for its own user alone."""
+    """Only the owner of an allocation without a step can enter it."""
     job = allocate(joining)
     assert join(joining, job, uid=ALICE + 1) == "-1 out"
     assert left(joining) == []
@@ -109,7 +109,7 @@ def test_a_job_of_another_user_gets_no_namespaces(joining: Slurm) -> None:
 
 @ASKS
 def test_a_job_on_other_nodes_gets_no_namespaces(joining: Slurm) -> None:
-    """slurmctld's list of nodes decides, by the whole name."""
+    """slurmctld's list of nodes decides, and the whole name must match."""
     job = allocate(joining)
     replace_squeue(joining, f"echo {job} {ALICE} RUNNING {job} one[0-9],two,someone")
     assert join(joining, job) == "-1 out"
@@ -120,7 +120,7 @@ def test_a_job_on_other_nodes_gets_no_namespaces(joining: Slurm) -> None:
 
 @ASKS
 def test_without_an_answer_nothing_is_made(joining: Slurm) -> None:
-    """A squeue that fails, or never ends, is no proof of a job, and nobody waits for it for ever."""
+    """A squeue that fails or hangs does not prove that a job exists, and callers wait for a limited time."""
     job = allocate(joining)
     replace_squeue(joining, f"echo {job} {ALICE} RUNNING {job} one; exit 1")
     assert join(joining, job) == "-1 out"
@@ -131,7 +131,7 @@ def test_without_an_answer_nothing_is_made(joining: Slurm) -> None:
 
 @ASKS
 def test_the_number_of_a_heterogeneous_job_stands_for_its_part_on_this_node(joining: Slurm) -> None:
-    """sbcast names the leader; on a node without it the file is where the steps of that node's component see it."""
+    """sbcast names the leader; on another node the file is where the steps of that node's component see it."""
     leader, part = allocate(joining), allocate(joining)
     replace_squeue(
         joining, f'case $* in *{leader}*) echo {part} {ALICE} RUNNING {leader}+1 one;; *) exec {REAL}.real "$@";; esac'
@@ -143,7 +143,7 @@ def test_the_number_of_a_heterogeneous_job_stands_for_its_part_on_this_node(join
 
 @ASKS
 def test_an_array_task_does_not_stand_for_another(joining: Slurm) -> None:
-    """squeue lists all tasks of an array by the number of one; none but that task is opened."""
+    """squeue lists all tasks of an array under the number of one task; only that task can be entered."""
     job, other = allocate(joining), allocate(joining)
     replace_squeue(joining, f"echo {other} {ALICE} RUNNING {job}_2 one")
     assert join(joining, job) == "-1 out"
@@ -151,7 +151,7 @@ def test_an_array_task_does_not_stand_for_another(joining: Slurm) -> None:
 
 @ASKS
 def test_the_epilog_waits_for_who_asks(joining: Slurm) -> None:
-    """A job that ends behind slurmctld's answer, before its namespaces are made: the epilog comes after, and takes them."""
+    """If a job ends after slurmctld's answer and before its namespaces exist, the epilog runs later and removes them."""
     job = allocate(joining)
     replace_squeue(joining, f'{REAL}.real "$@"; touch /run/asked; sleep 3')
     script = f"python3 /root/join.py {job} {ALICE} >/dev/null & until_true '[ -e /run/asked ]'; rm /run/asked; "
@@ -163,7 +163,7 @@ def test_the_epilog_waits_for_who_asks(joining: Slurm) -> None:
 
 
 def test_a_requeued_job_is_a_job_again(joining: Slurm) -> None:
-    """A job that was requeued has its number again on the same node: files are brought to it, before a step too, and it ends whole."""
+    """A requeued job has the same number on the same node: files are broadcast to it, also before its first step, and its end removes all."""
     bring = "echo brought >/tmp/f; sbcast -f /tmp/f /tmp/g && srun cat /tmp/g; sleep 60"
     job = joining.sh(
         f"sbatch --parsable --requeue --open-mode=append -o again --wrap '{bring}'; until_true 'grep -q brought /mnt/jail/root/home/alice/again'",
@@ -181,7 +181,7 @@ def test_a_requeued_job_is_a_job_again(joining: Slurm) -> None:
 
 
 def test_a_file_stays_in_an_allocation_without_steps(joining: Slurm) -> None:
-    """What was brought is there for as long as the allocation, over other jobs' ends and a killed slurmd."""
+    """Broadcast files exist as long as the allocation, also when other jobs end or slurmd is killed."""
     job = allocate(joining)
     bring(joining, job)
     before = holders(joining)
@@ -195,7 +195,7 @@ def test_a_file_stays_in_an_allocation_without_steps(joining: Slurm) -> None:
 
 
 def test_a_session_survives_a_killed_slurmd(joining: Slurm, sshd: Slurm) -> None:
-    """Who came by SSH into an allocation to which a file was brought stays while slurmd is killed and started again."""
+    """An SSH session in an allocation with a broadcast file survives the kill and restart of slurmd."""
     job = allocate(joining)
     bring(joining, job)
     script = f"{SSH} alice@10.99.0.1 'touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done; cat /tmp/g' & "

@@ -1,4 +1,4 @@
-"""GPUs: a job's /dev has those that Slurm gave to it, and no others. The devices are made up: /dev/null under other numbers."""
+"""GPUs: a job's /dev has the devices that Slurm allocated to the job, and no others. The devices are fake: /dev/null under other numbers."""
 
 import subprocess
 from pathlib import Path
@@ -35,7 +35,7 @@ SEEN = "cd /dev; ls -d fake* fakedri/*; for d in fakegpu* fakedri/*; do echo x >
 
 @pytest.fixture
 def nodes(jail: Jail, tmp_path: Path) -> str:
-    """Device nodes on the machine; the plan knows them, and no longer says `minimal`."""
+    """Create device nodes on the machine; the plan lists them, and no longer has `minimal`."""
     made = tmp_path / "nodes"
     subprocess.run(["sh", "-c", MAKE.format(dev=made)], check=True)
     jail.lines[4] = ("dev", "-", "/dev", "-", "devices")
@@ -60,7 +60,7 @@ def test_a_step_has_its_gpus(jail: Jail, pod: Pod, nodes: str) -> None:
 
 
 def test_a_step_without_gpus_has_none(jail: Jail, pod: Pod, nodes: str) -> None:
-    """A job without GPUs has none, whatever the variable of the other kind of step says."""
+    """A job without GPUs has none, even if it sets the variable of the other kind of step."""
     done = shell(jail, pod, nodes + f"step 7 0 1000 '{SEEN}'", SLURM_JOB_GPUS="0-11")
     assert of_job(done.stdout) == COMMON, done.stdout + done.stderr
     done = shell(jail, pod, nodes + f"step 7 0xfffffffb 1000 '{SEEN}'", SLURM_STEP_GPUS="0-11")
@@ -68,7 +68,7 @@ def test_a_step_without_gpus_has_none(jail: Jail, pod: Pod, nodes: str) -> None:
 
 
 def test_a_later_step_brings_more(jail: Jail, pod: Pod, nodes: str) -> None:
-    """What a later step has been given comes to what the job has, in its own /dev and not in another job's."""
+    """The devices of a later step are added to those of the job, in its own /dev and not in another job's."""
     script = f"""
 SLURM_STEP_GPUS=0 step 7 0 1000 true; step 8 0 1000 true; SLURM_STEP_GPUS=0,2 step 7 1 1000 true
 step 7 2 1000 '{SEEN}; echo --'; step 8 1 1000 '{SEEN}'; names jail-holder"""
@@ -84,7 +84,7 @@ def test_a_login_session_has_none(jail: Jail, nodes: str) -> None:
 
 
 def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) -> None:
-    """Root of the job puts a link where a device is to go: the later step fails with a sentence and mounts nothing elsewhere."""
+    """Root of the job puts a link at the path of a device: the later step fails with a message and mounts nothing elsewhere."""
     script = (
         "step 7 0 0 'ln -s /tmp/elsewhere /dev/fakegpu0; touch /tmp/elsewhere'; SLURM_STEP_GPUS=0 step 7 1 0 'echo ran'"
     )
@@ -95,7 +95,7 @@ def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) ->
 
 @pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
 def test_slurm_gives_each_job_its_own(slurm: Slurm) -> None:
-    """Two jobs that run at a time see the two GPUs that Slurm gave to each; a job without sees none, whatever it claims."""
+    """Two jobs at the same time see the two GPUs that Slurm allocated to each; a job without GPUs sees none, even if it sets the variable."""
     script = (
         "echo $SLURM_JOB_GPUS; ls /dev | grep fakegpu; srun -Q --gres=gpu:1 sh -c 'ls /dev | grep -c fakegpu'\n"
         "touch met.$SLURM_JOB_ID; n=0; until [ $(ls met.* | wc -l) = 2 ]; do n=$((n+1)); [ $n -lt 200 ] || exit 1; sleep 0.1; done"
@@ -131,7 +131,7 @@ srun -Q -n2 --gres=gpu:2 --gpu-bind=single:1 ./say
 
 @pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
 def test_libraries_are_told_the_gpus_by_their_places_in_dev(slurm: Slurm) -> None:
-    """The job with the third GPU of the node has one device, CUDA's 0; a step and a task with a part of its job's GPUs count in the job's."""
+    """The job with the third GPU of the node has one device, CUDA's 0; a step and a task with a part of its job's GPUs count within the job's."""
     home = Path(f"/proc/{slurm.pid}/root/mnt/jail/root/home/alice")
     for name, text in (("say", SAY), ("steps", STEPS)):
         (home / name).write_text(text)
@@ -148,7 +148,7 @@ def test_libraries_are_told_the_gpus_by_their_places_in_dev(slurm: Slurm) -> Non
 
 @pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
 def test_no_kind_of_step_gets_what_the_environment_claims(slurm: Slurm) -> None:
-    """A job with one GPU that names all four in its environment sees one: in a step, with an external launcher, and in a script."""
+    """A job with one GPU that lists all four in its environment sees one: in a step, with an external launcher, and in a script."""
     claim = "SLURM_JOB_GPUS=0,1,2,3 SLURM_STEP_GPUS=0,1,2,3"
     for step in ("srun -Q --gres=gpu:1", "srun -Q --gres=gpu:1 --external-launcher"):
         done = slurm.sh(f"{claim} {step} sh -c 'ls /dev | grep -c fakegpu'", user="alice")

@@ -1,4 +1,4 @@
-"""A file system that hangs: a step fails with a sentence within the deadline, and nothing waits with it for ever."""
+"""A file system that hangs: a step fails with a message within the deadline, and no process waits for ever."""
 
 import ctypes
 import os
@@ -16,13 +16,13 @@ DEADLINE = {"STEPD_ARGUMENTS": "deadline=1"}
 
 @pytest.fixture
 def any_pod() -> Pod:
-    """The harder kind of pod, where the kind makes no difference."""
+    """Return the harder kind of pod, for tests that do not depend on the kind."""
     return PODS["userns-move"]
 
 
 @pytest.fixture
 def hung(tmp_path: Path) -> Iterator[Path]:
-    """A FUSE file system whose server never says a word."""
+    """Mount a FUSE file system whose server never answers."""
     if os.geteuid() != 0 or not Path("/dev/fuse").exists():
         pytest.skip("needs root and /dev/fuse")
     folder = tmp_path / "hung"
@@ -36,7 +36,7 @@ def hung(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_hanging_mount_is_named(jail: Jail, any_pod: Pod, hung: Path) -> None:
-    """A mount behind the root that hangs: srun's user hears which, within the deadline, and nothing runs."""
+    """If a mount behind the root hangs, srun names it to the user within the deadline, and no task runs."""
     jail.write_plan(("bind", str(hung), "/data", "-", "-"))
     begin = time.monotonic()
     done = shell(jail, any_pod, "step 7 0 1000 'echo ran'; epilog 7; echo released $?; ls /run/jail/jobs", **DEADLINE)
@@ -47,7 +47,7 @@ def test_a_hanging_mount_is_named(jail: Jail, any_pod: Pod, hung: Path) -> None:
 
 
 def test_a_hanging_root_is_named(jail: Jail, any_pod: Pod, hung: Path) -> None:
-    """A root that hangs: srun's user hears it; a batch step, whose output would be there, ends at once."""
+    """If the root hangs, srun reports it; a batch step, whose output would be there, ends at once."""
     jail.lines[0] = ("root", str(hung), "/", "-", "-")
     jail.write_plan()
     done = shell(jail, any_pod, "step 7 0 1000 'echo ran'; step 7 0xfffffffb 1000 'echo ran'; echo code $?", **DEADLINE)
@@ -57,7 +57,7 @@ def test_a_hanging_root_is_named(jail: Jail, any_pod: Pod, hung: Path) -> None:
 
 
 def test_a_root_that_hangs_later_is_noticed(jail: Jail, any_pod: Pod, hung: Path, tmp_path: Path) -> None:
-    """A root whose server stops answering while a job runs: the job's next step fails with a sentence, within the deadline."""
+    """If the server of the root stops answering while a job runs, the job's next step fails with a message, within the deadline."""
     server = tmp_path / "server.py"
     server.write_text(SERVER)
     jail.lines = [("root", str(tmp_path / "served"), "/", "-", "-"), ("proc", "-", "/proc", "unmasked", "-")]

@@ -1,4 +1,4 @@
-"""The namespaces of a job: made by its first step, joined by all others, gone with its end (stepd.c stands in for slurmstepd)."""
+"""The namespaces of a job: its first step creates them, all others join them, and its end removes them (stepd.c is a fake slurmstepd)."""
 
 import subprocess
 from pathlib import Path
@@ -25,7 +25,7 @@ other() {{ unshare -um sh -c ". {functions}; hostname $1; mount -t tmpfs none /r
 def shell(
     jail: Jail, pod: Pod, script: str, timeout: float = 30, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a shell script in one pod, with the functions above."""
+    """Run a shell script in one pod, with the functions above."""
     folder = jail.build.folder
     head = SHELL.format(
         stepd=folder / "stepd", plugin=folder / "spank_jail.so", plan=jail.plan, jail=folder / "jail", root=jail.root
@@ -37,7 +37,7 @@ def shell(
 
 @pytest.fixture
 def scratch(jail: Jail, tmp_path: Path) -> Path:
-    """The plan gets a scratch folder at /tmp, as pods have it."""
+    """Return the plan with a scratch folder at /tmp, as in pods."""
     folder = tmp_path / "scratch"
     folder.mkdir(mode=0o777)
     jail.lines[2] = ("scratch", str(folder), "/tmp", "nosuid,nodev", "private to the job")
@@ -47,12 +47,12 @@ def scratch(jail: Jail, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def any_pod() -> Pod:
-    """The harder kind of pod, where the kind makes no difference."""
+    """Return the harder kind of pod, for tests that do not depend on the kind."""
     return PODS["userns-move"]
 
 
 def test_steps_of_a_job_share_what_is_theirs(jail: Jail, pod: Pod) -> None:
-    """A second step, beside the first, sees its /tmp, its /dev/shm and its processes, and a later one still does."""
+    """A second, parallel step sees the first step's /tmp, /dev/shm and processes, and so does a later one."""
     script = """
 step 7 0 1000 'echo a >/tmp/a; echo b >/dev/shm/b; exec sleep 3333' & first=$!
 until_true 'names sleep'
@@ -71,7 +71,7 @@ epilog 7; echo released $?; ls /run/jail/jobs; until_true '! names jail-holder >
 
 
 def test_two_jobs_share_nothing_of_this(jail: Jail, pod: Pod, scratch: Path) -> None:
-    """Two jobs of a user at the same time have a /tmp, a /dev/shm and process ids of their own each."""
+    """Two jobs of a user at the same time each have their own /tmp, /dev/shm and process ids."""
     script = """
 step 7 0 1000 'echo a >/tmp/a; echo b >/dev/shm/b; exec sleep 3333' & first=$!
 until_true 'names sleep'
@@ -100,7 +100,7 @@ echo; names jail-holder
 
 
 def test_what_a_step_leaves_behind_ends_with_it(jail: Jail, pod: Pod) -> None:
-    """A daemon of a step is gone when its slurmstepd is; a daemon of another step of the job runs on until the job ends."""
+    """A daemon of a step ends with its slurmstepd; a daemon of another step of the job continues until the job ends."""
     script = """
 step 7 0 1000 'touch /tmp/here; until [ -e /tmp/go ]; do sleep 0.05; done; setsid sleep 4444 & sleep 2' & first=$!
 until_true 'names jail-holder'
@@ -114,7 +114,7 @@ wait $first; pgrep -xfc 'sleep 4444'
 
 
 def test_the_end_of_slurmstepd_ends_its_tasks(jail: Jail, pod: Pod) -> None:
-    """SIGKILL of slurmstepd ends its tasks at once, and what they had started with the job."""
+    """SIGKILL of slurmstepd ends its tasks at once, and their children at the end of the job."""
     script = """
 step 7 0 1000 'exec sleep 3333' 'setsid sleep 4444 & exec sleep 3333' &
 until_true 'pgrep -xf "sleep 4444"'; until_true '[ $(pgrep -xfc "sleep 3333") = 2 ]'
@@ -127,7 +127,7 @@ epilog 7; until_true '! names jail-holder >/dev/null'; pgrep -xc sleep
 
 
 def test_a_job_keeps_its_plan(jail: Jail, any_pod: Pod) -> None:
-    """A plan that is changed, or broken, under a running job is not that of its later steps."""
+    """A plan that changes or breaks while a job runs does not affect the job's later steps."""
     done = shell(
         jail,
         any_pod,
@@ -139,7 +139,7 @@ def test_a_job_keeps_its_plan(jail: Jail, any_pod: Pod) -> None:
 
 
 def test_a_killed_holder_is_replaced(jail: Jail, any_pod: Pod) -> None:
-    """A step after the holder's end makes the namespaces anew, and removes what lay in the job's folder."""
+    """A step after the holder's end creates the namespaces again, and removes the content of the job's folder."""
     done = shell(
         jail,
         any_pod,
@@ -150,7 +150,7 @@ def test_a_killed_holder_is_replaced(jail: Jail, any_pod: Pod) -> None:
 
 
 def test_slurmd_sweeps_what_is_left(jail: Jail, any_pod: Pod, scratch: Path) -> None:
-    """When slurmd starts, jobs without a holder and scratch folders without a job go; a running job keeps everything."""
+    """The start of slurmd removes jobs without a holder and scratch folders without a job; a running job keeps everything."""
     (scratch / "job-99").mkdir()
     (scratch / "job-99/file").touch()
     (scratch / "job-x").mkdir()
@@ -166,7 +166,7 @@ slurmd; find {scratch} -mindepth 1 -printf '%P\\n' | sort; ls /run/jail/jobs; st
 
 
 def test_the_extern_step_makes_the_namespaces(jail: Jail, any_pod: Pod) -> None:
-    """With Contain the namespaces are there before the first step; the extern step itself stays outside."""
+    """With Contain the namespaces exist before the first step; the extern step itself stays outside."""
     script = """
 step 7 0xfffffffc 1000 'ls -d /marker* 2>/dev/null || echo outside'; names jail-holder; ls /run/jail/jobs
 STEPD_ARGUMENTS=timing step 7 0 1000 'echo joined'
@@ -177,7 +177,7 @@ STEPD_ARGUMENTS=timing step 7 0 1000 'echo joined'
 
 
 def test_a_job_has_an_ipc_namespace_of_its_own(jail: Jail, any_pod: Pod) -> None:
-    """The steps of a job share their System V objects with nobody; with `shared_ipc` they have the pod's."""
+    """Only the steps of one job share their System V objects; with `shared_ipc` they use the pod's."""
     steps = "for i in 0 1; do STEPD_ARGUMENTS=$o step 7 $i 0 'readlink /proc/self/ns/ipc'; done"
     script = f"readlink /proc/self/ns/ipc; for o in shared_ipc ''; do {steps}; epilog 7; done"
     seen = [line for line in shell(jail, any_pod, script).stdout.splitlines() if line.startswith("ipc:")]
@@ -186,14 +186,14 @@ def test_a_job_has_an_ipc_namespace_of_its_own(jail: Jail, any_pod: Pod) -> None
 
 
 def test_another_users_job_is_not_joined(jail: Jail, any_pod: Pod) -> None:
-    """A step that names a job of another user fails with a sentence."""
+    """A step that names a job of another user fails with a message."""
     done = shell(jail, any_pod, "step 7 0 1000 true; step 7 1 1001 'echo ran'")
     assert done.stderr == "jail: the namespaces of job 7 belong to user 1000, not 1001\n" * 2
     assert "ran" not in done.stdout.split()
 
 
 def test_scratch_of_any_shape_is_removed(jail: Jail, any_pod: Pod, scratch: Path) -> None:
-    """Deep trees, links to the outside, folders without permissions and odd names are gone with the job, and nothing else is."""
+    """The end of a job removes deep trees, links to the outside, folders without permissions and unusual names, and nothing else."""
     outside = scratch.parent / "outside"
     outside.mkdir()
     (outside / "file").touch()
@@ -214,7 +214,7 @@ def test_a_folder_that_is_not_roots_is_refused(jail: Jail, any_pod: Pod, scratch
 
 
 def test_without_a_job_the_folders_of_jobs_are_out_of_sight(jail: Jail, any_pod: Pod, scratch: Path) -> None:
-    """`jail run` has an empty folder in memory where jobs have theirs: root in it, such as what sshd asks for keys, sees no job's files."""
+    """`jail run` has an empty folder in place of the jobs' folders: root in it, such as sshd's command for keys, sees no job's files."""
     (scratch / "job-9").mkdir()
     done = jail.run(
         any_pod,
@@ -228,9 +228,9 @@ def test_without_a_job_the_folders_of_jobs_are_out_of_sight(jail: Jail, any_pod:
 
 
 def test_many_jobs_leave_nothing(jail: Jail, any_pod: Pod, scratch: Path) -> None:
-    """After fifty jobs of two steps there are as many processes and mounts as before, and no folder.
+    """After fifty jobs of two steps the number of processes and mounts is as before, and no folder remains.
 
-    The shell counts processes by itself: in a pipe it would depend on chance whether the pipe's own are among them.
+    The shell counts processes without a pipe, because the pipe's own processes might be counted.
     """
     script = f"""
 count() {{ set -- /proc/[0-9]*; echo $#; wc -l </proc/self/mountinfo; ls -A {scratch} /run/jail/jobs | wc -l; }}
@@ -243,14 +243,14 @@ until_true 'count >/run/after; cmp -s /run/before /run/after'; echo same
 
 @pytest.fixture
 def shared(jail: Jail, scratch: Path) -> Path:
-    """The scratch folder as nodes have it that share it; the first node's host name is `one`, if its script says so."""
+    """Return the scratch folder of nodes that share it; the first node's host name is `one`, if its script sets it."""
     jail.lines[2] = ("scratch", str(scratch), "/tmp", "nosuid,nodev,owner=demo.1234", "private to the job")
     jail.write_plan()
     return scratch
 
 
 def test_nodes_that_share_a_folder_leave_each_others_jobs_alone(jail: Jail, pod: Pod, shared: Path) -> None:
-    """A job of two nodes has one number; neither the start of the second node, nor its part of the job, nor its end touches the first's files."""
+    """A job of two nodes has one number; the start of the second node, its part of the job, and its end do not touch the first node's files."""
     script = f"""
 hostname one
 step 7 0 1000 'echo keep >/tmp/checkpoint; until [ -e /tmp/go ]; do sleep 0.05; done; cat /tmp/checkpoint' & first=$!
@@ -269,7 +269,7 @@ step 7 1 1000 'touch /tmp/go'; wait $first; epilog 7; find {shared} -mindepth 1 
 
 
 def test_a_node_that_comes_back_clears_its_own_leftovers(jail: Jail, any_pod: Pod, shared: Path) -> None:
-    """Under its name it finds them, whatever process or machine has it now, and none of another node's or another owner's."""
+    """A node finds its own files by its name, in any process or machine, and none of another node's or another owner's."""
     for owner in ("demo.1234.one", "demo.1234.two", "demo.9999.one"):
         (shared / owner).mkdir(mode=0o700)
         (shared / owner / "job-99").mkdir()
@@ -292,7 +292,7 @@ def test_a_node_that_comes_back_clears_its_own_leftovers(jail: Jail, any_pod: Po
 
 @pytest.mark.parametrize("made", ["install -d -o 1000 {own}", "ln -s {outside} {own}", "touch {own}"])
 def test_what_another_made_in_a_nodes_place_is_refused(jail: Jail, any_pod: Pod, shared: Path, made: str) -> None:
-    """A folder of a user, a link and a file at the place of the node's own folder: no job begins there, and nothing is removed."""
+    """If a folder of a user, a link or a file is at the path of the node's own folder, no job starts there, and nothing is removed."""
     outside, own = shared.parent / "outside", shared / "demo.1234.one"
     (outside / "job-7").mkdir(parents=True)
     (outside / "job-7/file").touch()
@@ -306,7 +306,7 @@ def test_what_another_made_in_a_nodes_place_is_refused(jail: Jail, any_pod: Pod,
 
 
 def test_a_leftover_of_a_jobs_own_number_is_set_aside(jail: Jail, any_pod: Pod, shared: Path) -> None:
-    """A requeued job finds an empty folder at once; what lay there goes with it."""
+    """A requeued job finds an empty folder at once; its former content is removed too."""
     own = shared / "demo.1234.one"
     script = f"""
 hostname one; mkdir -m 700 {own}; mkdir {own}/job-7; touch {own}/job-7/old
@@ -339,7 +339,9 @@ while time.monotonic() < end:
 def test_a_folder_that_is_still_written_to_does_not_hold_its_job(
     jail: Jail, any_pod: Pod, scratch: Path, user: int, where: str
 ) -> None:
-    """Who kept a folder of an ended job open, and fills it, keeps neither the job's end nor that of a later one; at last all is gone."""
+    """A user who keeps a folder of an ended job open, and fills it, delays neither the job's end nor that of a later job; the folder is removed in
+    the end.
+    """
     fill = jail.plan.with_name("fill.py")
     fill.write_text(FILL)
     script = f"""

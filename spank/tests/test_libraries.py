@@ -1,7 +1,7 @@
-"""What slurmstepd loads inside the jail, and what a task shows before it becomes the user's program, in a real Slurm 24.11.
+"""The libraries that slurmstepd loads inside the jail, and the resources of a task before it runs the user's program, in a real Slurm 24.11.
 
-slurmstepd has capabilities that no user has, and threads outside. Root of the jail writes every file of it: no library, no file that names
-libraries, may be taken from there.
+slurmstepd has capabilities that no user has, and threads outside. Root of the jail can write every file of the jail, so slurmstepd must not
+read a library, or a file that names libraries, from it.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ NAMES = {
 
 @pytest.fixture
 def pod(slurm: Slurm, request: pytest.FixtureRequest) -> Iterator[Slurm]:
-    """The library in the jail, named by one file there."""
+    """Put the library into the jail, named by one file there."""
     assert wait_idle(slurm) == "idle none"
     Path(f"/proc/{slurm.pid}/root{JAIL}/srv/late.c").write_text(LIBRARY)
     script = f"""set -e
@@ -87,21 +87,21 @@ cp {JAIL}/srv/late/pmix_mca_gds_late.so {JAIL}/lib/x86_64-linux-gnu/libnss_late.
 @pytest.mark.parametrize("pod", list(NAMES), indirect=True)
 @pytest.mark.parametrize("user", ["root", "alice"])
 def test_slurmstepd_loads_no_library_that_the_jail_names(pod: Slurm, user: str) -> None:
-    """Also not with PMIx, which looks for components late, and looks users up."""
+    """slurmstepd does not load it with PMIx either, which loads components late and looks up users."""
     done = pod.sh(f"{STEP} true", user=user)
     assert (done.returncode, pod.read("/srv/loaded")) == (0, ""), done.stderr
 
 
 @pytest.mark.parametrize("pod", ["nsswitch.conf"], indirect=True)
 def test_the_same_library_is_loaded_by_a_users_program(pod: Slurm) -> None:
-    """So the library and its name are right; that is the user's own affair."""
+    """The user's own program loads the library, which shows that the library and its name are right."""
     assert pod.sh("srun -Q -t1 getent passwd nobody").returncode == 0
     assert pod.read("/srv/loaded") == "getent\n"
 
 
 @NEEDS_PMIX
 def test_a_task_has_its_own_environment(slurm: Slurm) -> None:
-    """What keeps PMIx from the jail is in slurmstepd's environment alone."""
+    """The variables that keep PMIx from the jail are only in slurmstepd's environment."""
     done = slurm.sh("env HOME=/home/alice srun -Q -t1 --mpi=pmix sh -c 'echo $HOME; env | grep -c PMIX_MCA_mca_base'")
     assert done.stdout.split() == ["/home/alice", "0"], done.stderr
 
@@ -116,7 +116,7 @@ cat /proc/$PPID/comm >>/tmp/looked
 
 @pytest.mark.parametrize("user", ["root", "alice"])
 def test_a_task_that_is_still_slurmstepd_is_closed(slurm: Slurm, user: str) -> None:
-    """A task's prolog runs beside a copy of slurmstepd, with its memory and the files that it has open, such as slurmd's log."""
+    """A task's prolog cannot read the copy of slurmstepd beside it, its memory, or its open files, such as slurmd's log."""
     Path(f"/proc/{slurm.pid}/root{JAIL}/srv/look").write_text(LOOK)
     done = slurm.sh(f"chmod 755 {JAIL}/srv/look; su {user} -c 'srun -Q -t1 --task-prolog=/srv/look cat /tmp/looked'")
     assert done.stdout.split() == ["own", "slurmstepd"], done.stderr
@@ -124,7 +124,7 @@ def test_a_task_that_is_still_slurmstepd_is_closed(slurm: Slurm, user: str) -> N
 
 @NEEDS_PMIX
 def test_what_pmix_says_of_itself_goes_to_no_file_of_a_user(slurm: Slurm) -> None:
-    """A user's PMIX_DEBUG has slurmstepd write, as root, no file that the user named by a link; the step runs, and is told where tools meet."""
+    """PMIX_DEBUG of a user does not make slurmstepd write, as root, a file that the user named by a link; the step runs, and tools can connect."""
     assert wait_idle(slurm) == "idle none"
     links = (
         "import os; [os.symlink('/etc/precious', f'/tmp/pmix-output-pid{each}-output.txt') for each in range(1, 5000)]"

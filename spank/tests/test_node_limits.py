@@ -1,4 +1,4 @@
-"""The Node's limits of namespaces: one user's job can use them up for all pods of the Node; what others then see names the limit."""
+"""The Node's limits of namespaces: one user's job can exhaust them for all pods of the Node; the errors of others name the limit."""
 
 import pytest
 from conftest import POD_PYTHON, Jail, Pod
@@ -38,7 +38,7 @@ kill -9 $(pgrep -x stepd); epilog 7; sleep 1; step 10 0 1001 'echo later ran'
 
 
 def play(jail: Jail, kind: str) -> tuple[str, str]:
-    """What jobs beside a hog of that kind print, on both outputs."""
+    """Return the output of jobs beside a job that has exhausted that kind of namespace."""
     jail.root.joinpath("hog").write_text(HOG)
     pod = Pod(userns=True, pivot=False, node_limit=f"{kind}=60")
     jail.lines[3] = ("proc", "-", "/proc", "unmasked", "processes")
@@ -51,7 +51,7 @@ def play(jail: Jail, kind: str) -> tuple[str, str]:
 def test_a_job_that_finds_no_namespace_left_says_which_limit_of_the_node_is_reached(
     jail: Jail, kind: str, words: str
 ) -> None:
-    """Nothing of the user runs; the sentence has the limit by its name, and jobs that run or come later are well."""
+    """No program of the user runs; the message names the limit, and jobs that run already or start later succeed."""
     out, err = play(jail, kind)
     assert f"{words} namespace: user.max_{kind}_namespaces of the Node is reached, by processes of any pod" in err
     assert "srun ran" not in out
@@ -61,7 +61,7 @@ def test_a_job_that_finds_no_namespace_left_says_which_limit_of_the_node_is_reac
 
 
 def test_jobs_need_no_user_namespace(jail: Jail) -> None:
-    """One user's job that has used up the Node's user namespaces harms nobody's step: only containers need them."""
+    """A job that has exhausted the Node's user namespaces does not affect other users' steps: only containers need them."""
     out, err = play(jail, "user")
     assert "srun ran" in out, err
     assert "sbatch ran" in out

@@ -1,4 +1,4 @@
-"""The plan's reader, through `jail explain`."""
+"""The plan's parser, through `jail explain`."""
 
 import subprocess
 from pathlib import Path
@@ -66,7 +66,7 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD, ids=BAD.values())
 def test_a_bad_plan_is_refused_in_words(build: Build, tmp_path: Path, text: str) -> None:
-    """A plan that is not well-formed ends with one sentence that names file, line and words."""
+    """An invalid plan ends with one message that names file, line and words."""
     done = explain(build, tmp_path, text)
     assert done.returncode == 71
     assert done.stderr.startswith(f"plan {tmp_path}/plan")
@@ -75,13 +75,13 @@ def test_a_bad_plan_is_refused_in_words(build: Build, tmp_path: Path, text: str)
 
 
 def test_a_missing_plan_is_refused_in_words(build: Build) -> None:
-    """A plan that is not there ends with one sentence that names it."""
+    """A missing plan ends with one message that names it."""
     done = subprocess.run([build.jail, "explain", "--plan", "/not/there"], check=False, capture_output=True, text=True)
     assert done.stderr == "plan /not/there: cannot be read: No such file or directory\n"
 
 
 def test_a_good_plan_is_explained(build: Build, tmp_path: Path) -> None:
-    """Every kind and option comes out of explain in the plan's order, with its why."""
+    """`jail explain` prints every kind and option in the plan's order, with its reason."""
     text = ROOT + (
         "bind\t/etc/hosts\t/etc/hosts\tro,optional\tnames\n\n# skipped\n"
         "rbind\t/opt/x\t/opt/x\tnosuid,nodev,noexec\t-\n"
@@ -106,7 +106,7 @@ def test_a_good_plan_is_explained(build: Build, tmp_path: Path) -> None:
 @FUZZ
 @given(st.binary(max_size=400))
 def test_any_bytes_end_in_words(build: Build, tmp_path: Path, text: bytes) -> None:
-    """Whatever is in the file, the reader either takes it or says why not, and no sanitizer speaks."""
+    """The parser accepts any file or prints why not, and no sanitizer reports an error."""
     done = explain(build, tmp_path, text)
     assert done.returncode in (0, 71)
     assert done.returncode == 0 or done.stderr.startswith("plan ")
@@ -138,7 +138,7 @@ WORDS = st.sampled_from(
 @FUZZ
 @given(st.lists(st.lists(WORDS, max_size=6).map("\t".join), max_size=6).map("\n".join))
 def test_near_plans_end_in_words(build: Build, tmp_path: Path, text: str) -> None:
-    """Lines made of the format's own words are taken or refused, and what is taken begins with the root."""
+    """Lines made of the format's own words are accepted or refused, and an accepted plan begins with the root."""
     done = explain(build, tmp_path, text)
     assert done.returncode in (0, 71)
     assert done.stdout.startswith("root  / <- ") if done.returncode == 0 else done.stderr.startswith("plan ")
@@ -146,6 +146,6 @@ def test_near_plans_end_in_words(build: Build, tmp_path: Path, text: str) -> Non
 
 @pytest.mark.parametrize("words", ["", "dance", "run", "run --plan", "run --plan /p", "enter --pid x -- true", "check"])
 def test_wrong_words_get_the_usage(build: Build, words: str) -> None:
-    """A command line that makes no sense ends with code 64 and the usage."""
+    """An invalid command line ends with code 64 and the usage."""
     done = subprocess.run([build.jail, *words.split()], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()[0][:10]) == (64, "usage: jai")

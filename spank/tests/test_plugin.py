@@ -1,4 +1,4 @@
-"""The plugin in a stand-in for slurmstepd (stepd.c), with Slurm's order of hooks, threads and identities."""
+"""The plugin in a fake slurmstepd (stepd.c), with Slurm's order of hooks, threads and identities."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def test_tasks_have_bounded_capabilities(jail: Jail, pod: Pod, uid: int) -> None
 
 
 def test_the_mode_of_a_device_is_the_pods(jail: Jail, pod: Pod) -> None:
-    """Devices of a job are those of the pod and of all its jobs: root of the jail uses them, and takes them from nobody by their mode or owner."""
+    """The devices of a job are those of the pod and of all its jobs: root of the jail can use them, and cannot change their mode or owner."""
     full = Path("/dev/full")
     before = full.stat().st_mode
     try:
@@ -76,7 +76,7 @@ except OSError as error:
 
 
 def test_a_job_has_a_bounded_number_of_terminals(jail: Jail, pod: Pod) -> None:
-    """A program with a fault does not take the terminals of all pods of the Node; a login session, where all users are, has no bound of its own."""
+    """A faulty program does not use up the terminals of all pods of the Node; a login session, which all users share, has no limit of its own."""
     (jail.root / "data/terminals.py").write_text(TERMINALS)
     run = f"ulimit -n 4096; exec {POD_PYTHON} -I /data/terminals.py"
     assert step(jail, pod, run).stdout.splitlines()[1] == "256 No space left on device"
@@ -87,7 +87,7 @@ def test_a_job_has_a_bounded_number_of_terminals(jail: Jail, pod: Pod) -> None:
 def test_a_task_goes_back_to_its_folder_with_the_rights_of_its_user(
     jail: Jail, pod: Pod, mode: int, folder: str
 ) -> None:
-    """slurmstepd finds the working folder again by its name, which a user can make lead elsewhere meanwhile: so not with its own rights."""
+    """slurmstepd looks up the working folder again by its name, which a user can redirect in between: so it uses the rights of the user."""
     (jail.root / "home/private/open").mkdir(parents=True)
     (jail.root / "home/private").chmod(mode)
     done = step(jail, pod, "readlink /proc/self/cwd", uid=1000, STEPD_FOLDER="/home/private/open")
@@ -105,7 +105,7 @@ def test_a_task_goes_back_to_its_folder_with_the_rights_of_its_user(
     ],
 )
 def test_a_folder_of_the_plan_is_in_the_users_variable_once(jail: Jail, old: str, new: str) -> None:
-    """A line `path` puts it first, one with `last` behind; a batch script that hands its environment on grows nothing."""
+    """A `path` line prepends to PATH, one with `last` appends; a batch script that passes its environment on adds no duplicates."""
     jail.write_plan(
         ("path", "THE_LIBRARIES", "/opt/a", "-", "libraries"), ("path", "PATH", "/opt/tools", "last", "tools")
     )
@@ -116,7 +116,7 @@ def test_a_folder_of_the_plan_is_in_the_users_variable_once(jail: Jail, old: str
 
 
 def test_an_epilog_runs_inside_too(jail: Jail, pod: Pod) -> None:
-    """What slurmstepd forks without a hook, after the tasks, is in the jail and its namespaces, and bounded."""
+    """Processes that slurmstepd forks without a hook, after the tasks, are in the jail and its namespaces, with bounded capabilities."""
     done = step(jail, pod, "true", STEPD_EPILOG="cat /proc/1/comm; ls -d /marker*; grep CapEff /proc/self/status")
     wanted = [
         "inside 1",
@@ -131,7 +131,7 @@ def test_an_epilog_runs_inside_too(jail: Jail, pod: Pod) -> None:
 
 
 def test_root_cannot_look_into_the_holder(jail: Jail, pod: Pod) -> None:
-    """A task of root reaches neither the holder's root nor its memory nor its files."""
+    """A task of root cannot reach the holder's root, memory or files."""
     done = step(jail, pod, "ls /proc/1/root/ || readlink /proc/1/fd/3 || cat /proc/1/environ || kill -9 1; echo alive")
     assert "Permission denied" in done.stderr
     assert "alive" in done.stdout
@@ -139,7 +139,7 @@ def test_root_cannot_look_into_the_holder(jail: Jail, pod: Pod) -> None:
 
 
 def test_a_failed_mount_reaches_the_user_and_nothing_runs(jail: Jail, pod: Pod) -> None:
-    """A mount that fails is told twice, to slurmd's log and to the job's stderr, and every fork ends with 127."""
+    """A mount that fails is reported twice, in slurmd's log and on the job's stderr, and every fork exits with 127."""
     jail.write_plan(("tmpfs", "-", "/nope", "-", "-"))
     done = step(jail, pod, "echo ran", STEPD_EPILOG="echo ran")
     assert done.stderr == "jail: mount point /nope is missing in the jail (plan line 7)\n" * 2
@@ -147,7 +147,7 @@ def test_a_failed_mount_reaches_the_user_and_nothing_runs(jail: Jail, pod: Pod) 
 
 
 def test_a_missing_root_reaches_the_user_of_srun(jail: Jail, pod: Pod) -> None:
-    """Where not even the root is there, an srun step tells its user, and nothing runs."""
+    """If even the root is missing, an srun step reports it to its user, and no task runs."""
     jail.lines[0] = ("root", "/not/there", "/", "-", "-")
     jail.write_plan()
     done = step(jail, pod, "echo ran", STEPD_EPILOG="echo ran")
@@ -157,7 +157,7 @@ def test_a_missing_root_reaches_the_user_of_srun(jail: Jail, pod: Pod) -> None:
 
 
 def test_a_batch_step_without_a_root_ends_at_once(jail: Jail, pod: Pod) -> None:
-    """Where not even the root is there, a batch step fails in init_post_opt, before any file is opened."""
+    """If even the root is missing, a batch step fails in init_post_opt, before it opens a file."""
     jail.lines[0] = ("root", "/not/there", "/", "-", "-")
     jail.write_plan()
     done = step(jail, pod, "echo ran", step_id=BATCH)
@@ -165,7 +165,7 @@ def test_a_batch_step_without_a_root_ends_at_once(jail: Jail, pod: Pod) -> None:
 
 
 def test_a_bad_plan_is_told(jail: Jail, pod: Pod) -> None:
-    """A plan that cannot be read is told with its line."""
+    """The error about an unreadable plan names the line."""
     jail.plan.write_text("foo\n")
     done = step(jail, pod, "echo ran")
     assert f"plan {jail.plan} line 1: has 1 fields" in done.stderr
@@ -180,7 +180,7 @@ def test_other_contexts_are_left_alone(jail: Jail, pod: Pod, context: str, step_
 
 
 def test_a_step_writes_nothing_into_the_jail(jail: Jail, pod: Pod) -> None:
-    """A whole step changes no time in the jail's folders."""
+    """A complete step changes no time in the jail's folders."""
     before = {each: each.lstat().st_mtime_ns for each in jail.root.rglob("*")}
     assert step(jail, pod, "true", "true").returncode == 0
     assert {each: each.lstat().st_mtime_ns for each in jail.root.rglob("*")} == before

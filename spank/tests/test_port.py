@@ -1,4 +1,4 @@
-"""slurmd's port, which process 1 of a worker holds (images/slurm/listen and keep), in a real Slurm."""
+"""slurmd's port, which process 1 of a worker keeps open (images/slurm/listen and keep), in a real Slurm."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ END = "kill $(cat /run/kept.pid)"
 
 
 def test_nobody_gets_the_port_of_a_slurmd_that_was_killed(slurm: Slurm) -> None:
-    """A user's program that waits for it never does, and the next slurmd has it; where nobody holds the port the program gets it."""
+    """A user's program that waits for the port never gets it, and the next slurmd does; without process 1 the program gets it."""
     root = Path(f"/proc/{slurm.pid}/root")
     (root / "usr/lib/soperator").mkdir(exist_ok=True)
     for name in ("listen", "keep"):

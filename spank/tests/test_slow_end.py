@@ -1,4 +1,4 @@
-"""The end of a job whose processes take the kernel long to end: it waits as long as that gets on, and fails where nothing moves."""
+"""The end of a job whose processes end slowly: the epilog waits as long as their number falls, and fails if it does not."""
 
 import ctypes
 import os
@@ -42,12 +42,12 @@ ANSWERS = {
 
 @pytest.fixture
 def any_pod() -> Pod:
-    """The harder kind of pod, where the kind makes no difference."""
+    """Return the harder kind of pod, for tests that do not depend on the kind."""
     return PODS["userns-move"]
 
 
 def serve_little(server: int) -> None:
-    """Answers what a mount asks, and reads all else without a word: whoever waits for that cannot be killed."""
+    """Answer the requests of a mount, and ignore all others: a process that waits for it cannot be killed."""
     try:
         while request := os.read(server, 1 << 20):
             _, operation, number = struct.unpack_from("=IIQ", request)
@@ -59,7 +59,7 @@ def serve_little(server: int) -> None:
 
 @pytest.fixture
 def stuck(tmp_path: Path) -> Iterator[Path]:
-    """A FUSE file system whose server takes the question for a file and never answers it."""
+    """Mount a FUSE file system whose server never answers the request for a file."""
     if os.geteuid() != 0 or not Path("/dev/fuse").exists():
         pytest.skip("needs root and /dev/fuse")
     folder = tmp_path / "stuck"
@@ -81,7 +81,7 @@ def stuck(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_job_ends_as_long_as_its_processes_become_fewer(jail: Jail, any_pod: Pod) -> None:
-    """Processes that need longer than the bound, since others want the processor too, fail no epilog: the node would be drained for it."""
+    """Processes that need longer than the limit, because the CPU is busy, do not fail the epilog, which would drain the node."""
     jail.root.joinpath("heavy").write_text(HEAVY)
     script = f"""
 step 7 0 1000 '{POD_PYTHON} -I /heavy & until [ $(wc -c </tmp/ready) = 16 ]; do sleep 0.1; done; touch /tmp/there; sleep 1000' >/dev/null 2>&1 &
@@ -100,7 +100,7 @@ echo $((($(date +%s%N) - began) / 1000000)) ms
 
 
 def test_a_job_whose_processes_do_not_end_fails_after_the_bound(jail: Jail, any_pod: Pod, stuck: Path) -> None:
-    """A process that waits for a storage that is gone never ends: the epilog says how many there are, and within which time."""
+    """A process that waits for lost storage never ends: the epilog's message has the number of such processes and the time."""
     jail.write_plan(("bind", str(stuck), "/data", "-", "-"))
     script = """
 step 7 0 1000 '(setsid cat /data/file &) ; sleep 1000' >/dev/null 2>&1 &

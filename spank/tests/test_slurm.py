@@ -22,7 +22,7 @@ def test_srun_is_in_the_jail(slurm: Slurm) -> None:
 
 
 def test_what_slurmd_opens_for_a_user_is_opened_in_the_jail_of_the_job(slurm: Slurm) -> None:
-    """A file that sbcast brings is where the job's steps see it, before the first of them too, and the pod has none of it."""
+    """A file that sbcast sends is visible to the job's steps, also to the first one, and not in the pod."""
     script = "sbcast /tmp/f /tmp/g && srun cat /tmp/g; sbcast -f /tmp/f h; srun cat h; srun ls -d /in-the-jail"
     done = slurm.sh(f"echo brought >/tmp/f; salloc -Q sh -c '{script}'", user="alice")
     assert done.stdout.splitlines() == ["brought", "brought", "/in-the-jail"], done.stderr
@@ -31,7 +31,7 @@ def test_what_slurmd_opens_for_a_user_is_opened_in_the_jail_of_the_job(slurm: Sl
 
 
 def test_a_pipe_that_nobody_reads_holds_no_node(slurm: Slurm) -> None:
-    """Output that is a named pipe keeps slurmstepd waiting for a while: then the job has failed, and the node is as good as before."""
+    """An output that is a named pipe blocks slurmstepd for a while: then the job fails, and the node stays usable."""
     job = slurm.sh("sbatch --parsable --output=/home/alice/gate --wrap true --hold", user="alice").stdout.strip()
     slurm.sh(f"mkfifo -m 666 {JAIL}/home/alice/gate; chown alice {JAIL}/home/alice/gate; scontrol release {job}")
     slurm.until(f"squeue -h -j {job} -t R | grep -q .")
@@ -57,7 +57,9 @@ rm pipe is-open copy
 
 
 def test_a_pipe_holds_no_thread_of_slurmd(slurm: Slurm) -> None:
-    """slurmd opens files and folders for sbcast, and refuses a named pipe at once: neither its child nor its lock for all files waits for a user."""
+    """slurmd opens files and folders for sbcast, and refuses a named pipe at once: neither its child process nor its lock for all files waits for a
+    user.
+    """
     assert wait_idle(slurm) == "idle none"
     slurm.sh(f"cat >{JAIL}/srv/pipes.sh <<'END'\n{PIPES}\nEND\ncp {JAIL}/srv/pipes.sh /srv/")
     done = slurm.sh("cd; timeout 25 sbatch --wait -o out /srv/pipes.sh", user="alice", timeout=40)
@@ -73,7 +75,7 @@ def test_a_pipe_holds_no_thread_of_slurmd(slurm: Slurm) -> None:
 
 
 def test_sbcast_for_a_job_that_has_ended_leaves_nothing(slurm: Slurm, tmp_path: Path) -> None:
-    """The credential of sbcast outlives the job: used behind the job's end it makes no namespaces, which would let the user in by SSH for ever."""
+    """The credential of sbcast outlives the job: after the job's end it creates no namespaces, through which the user could log in by SSH."""
     library = tmp_path / "late.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-nostdlib", "-o", library, HERE / "late.c"], check=True)
     Path(f"/proc/{slurm.pid}/root/srv/late.so").write_bytes(library.read_bytes())
@@ -86,7 +88,7 @@ def test_sbcast_for_a_job_that_has_ended_leaves_nothing(slurm: Slurm, tmp_path: 
 
 
 def test_root_of_the_jail_cannot_write_to_the_pod_by_way_of_slurmd(slurm: Slurm) -> None:
-    """What root broadcasts to a path of the pod is refused where it is read-only, or lands in the jail."""
+    """A file that root broadcasts to a path of the pod is refused if the path is read-only, or is written into the jail."""
     script = "sbcast -f /etc/hostname /opt/soperator/new; sbcast -f /etc/hostname /etc/slurm/new; echo $?"
     done = slurm.sh(f"salloc -Q sh -c '{script}'")
     assert "Read-only file system" in done.stderr
@@ -141,13 +143,13 @@ def test_a_second_step_overlaps_the_first(slurm: Slurm) -> None:
 
 
 def test_a_terminal_is_the_jails(slurm: Slurm) -> None:
-    """`srun --pty` gives a terminal that exists in the jail."""
+    """`srun --pty` allocates a terminal that exists in the jail."""
     done = slurm.sh("script -qc 'srun -Q --pty sh -c \"tty && ls -d /in-the-jail\"' /dev/null", user="alice")
     assert done.stdout.replace("^@", "").split() == ["/dev/pts/0", "/in-the-jail"]
 
 
 def test_salloc_gives_a_terminal_in_the_jail(slurm: Slurm) -> None:
-    """The shell of salloc, the interactive step, has a terminal of the jail, and its exit code comes back."""
+    """The shell of salloc, the interactive step, has a terminal of the jail, and salloc exits with the shell's code."""
     done = slurm.sh("printf 'tty\\nls -d /in-the-*\\nexit 6\\n' | script -eqc 'salloc -Q' /dev/null", user="alice")
     assert {"/dev/pts/0", "/in-the-jail"} <= set(done.stdout.replace("$ ", "").split()), done.stdout
     assert (done.returncode, "in-the-pod" in done.stdout) == (6, False)
@@ -155,7 +157,7 @@ def test_salloc_gives_a_terminal_in_the_jail(slurm: Slurm) -> None:
 
 
 def test_sattach_reads_a_step_that_runs(slurm: Slurm) -> None:
-    """Who attaches to a step sees what it prints from then on, and ends with its code."""
+    """A user who attaches to a step sees its later output, and sattach exits with the step's code."""
     step = "srun sh -c 'touch on; until [ -e attached ]; do echo seen; sleep 0.1; done; ls -d /in-the-*; exit 5'"
     job = slurm.sh(f'sbatch --parsable --output=/dev/null --wrap "{step}"', user="alice").stdout.strip()
     slurm.until(f"[ -e {JAIL}/home/alice/on ]")
@@ -166,7 +168,7 @@ def test_sattach_reads_a_step_that_runs(slurm: Slurm) -> None:
 
 
 def test_x11_is_refused_before_there_is_a_job(slurm: Slurm) -> None:
-    """Without X11 in PrologFlags, which is Slurm's to have, srun and salloc say why, and no job was."""
+    """Without X11 in PrologFlags, which is Slurm's own setting, srun and salloc print the reason, and no job starts."""
     for command in ("srun --x11 true", "salloc --x11 true"):
         done = slurm.sh(f"DISPLAY=localhost:10 {command}", user="alice")
         assert "X11" in done.stderr, done.stderr
@@ -182,7 +184,7 @@ def test_pmix_starts(slurm: Slurm) -> None:
 
 
 def test_codes_and_signals_come_back(slurm: Slurm) -> None:
-    """srun ends with a task's exit code, and with 137 where it was killed."""
+    """srun exits with a task's exit code, and with 137 if the task was killed."""
     assert slurm.sh("srun -Q sh -c 'exit 7'").returncode == 7
     assert slurm.sh("srun -Q sh -c 'kill -9 $$'").returncode == 137
     assert slurm.sh("srun -Q -n2 sh -c 'test $SLURM_PROCID = 0 || { sleep 0.5; exit 6; }'").returncode == 6
@@ -199,7 +201,7 @@ def test_task_prolog_and_epilog_run_inside(slurm: Slurm) -> None:
 
 
 def test_left_over_processes_are_killed(slurm: Slurm) -> None:
-    """What a job leaves in sessions of its own is gone when the job is, and the node is idle, not drained."""
+    """Processes that a job leaves in their own sessions end with the job, and the node is idle, not drained."""
     slurm.sh("srun -Q sh -c 'setsid sleep 3333 & setsid sleep 3333 & sleep 0.1'", user="alice")
     slurm.sh("sbatch -W --output=/dev/null --wrap '(setsid sleep 3333 &) ; sleep 0.1'", user="alice")
     assert wait_idle(slurm) == "idle none"
@@ -217,7 +219,7 @@ def test_scancel_ends_a_job(slurm: Slurm) -> None:
 
 
 def test_a_step_survives_slurmd(slurm: Slurm) -> None:
-    """A step goes on while slurmd is killed and started anew, and its code comes back."""
+    """A step continues while slurmd is killed and restarted, and its exit code is reported."""
     script = "srun -Q sh -c 'touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done; exit 8' & "
     script += "until_true 'ls /mnt/tmp/job-*/on >/run/on 2>/dev/null'; "
     done = slurm.sh(script + RESTART + "touch $(sed s/on$/off/ /run/on); wait $!; echo $?", timeout=60)
@@ -226,7 +228,7 @@ def test_a_step_survives_slurmd(slurm: Slurm) -> None:
 
 
 def test_a_failed_mount_fails_the_step_and_not_the_node(slurm: Slurm) -> None:
-    """The sentence is on srun's stderr and in the batch job's output, nothing runs, and the node stays idle."""
+    """The message is on srun's stderr and in the batch job's output, no task runs, and the node stays idle."""
     sentence = "jail: mount point /nope is missing in the jail (plan line 10)\n"
     slurm.sh(f"cp {PLAN} /plan.good; printf 'tmpfs\\t-\\t/nope\\t-\\t-\\n' >>{PLAN}")
     try:
@@ -243,7 +245,7 @@ def test_a_failed_mount_fails_the_step_and_not_the_node(slurm: Slurm) -> None:
 
 
 def test_a_missing_root_is_told_to_srun(slurm: Slurm) -> None:
-    """Where the jail is gone, srun says so and nothing runs."""
+    """If the jail is missing, srun reports it and no task runs."""
     slurm.sh(f"cp {PLAN} /plan.good; sed -i s#{JAIL}#/gone# {PLAN}")
     try:
         done = slurm.sh("srun echo ran", user="alice")
@@ -265,7 +267,7 @@ def test_steps_leak_nothing(slurm: Slurm) -> None:
 
 
 def test_tmp_is_the_jobs(slurm: Slurm) -> None:
-    """A batch script and its steps have one /tmp and one /dev/shm, another job of the same user has others, and nothing is left."""
+    """A batch script and its steps share one /tmp and one /dev/shm, another job of the same user has others, and nothing remains."""
     script = "echo mine >/tmp/a; echo too >/dev/shm/a; srun -Q cat /tmp/a /dev/shm/a; srun -Q touch /tmp/b; ls /tmp"
     done = slurm.sh(f"sbatch -W --output=out.tmp --wrap '{script}'; srun -Q ls /tmp /dev/shm", user="alice")
     assert done.returncode == 0, done.stderr
@@ -276,7 +278,7 @@ def test_tmp_is_the_jobs(slurm: Slurm) -> None:
 
 
 def test_an_overlapping_step_sees_the_processes_of_the_job(slurm: Slurm) -> None:
-    """`srun --overlap` sees and signals what the job's other step runs, as for a debugger."""
+    """`srun --overlap` sees and signals the processes of the job's other step, as a debugger does."""
     script = "job=$(sbatch --parsable --output=/dev/null --wrap 'srun sleep 77'); n=0; "
     script += (
         "until srun -Q --overlap --jobid=$job pkill -x sleep; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done"
@@ -286,7 +288,7 @@ def test_an_overlapping_step_sees_the_processes_of_the_job(slurm: Slurm) -> None
 
 
 def test_an_allocation_has_its_namespaces_before_its_first_step(slurm: Slurm) -> None:
-    """With PrologFlags=Contain the job's namespaces are there as soon as salloc returns, and gone with it."""
+    """With PrologFlags=Contain the job's namespaces exist as soon as salloc returns, and end with the allocation."""
     assert wait_idle(slurm) == "idle none"
     look = "n=0; until ls /run/jail/jobs | grep .; do n=$((n+1)); [ $n -lt 200 ] || exit; sleep 0.1; done"
     with slurm.contain():
@@ -298,7 +300,7 @@ def test_an_allocation_has_its_namespaces_before_its_first_step(slurm: Slurm) ->
 
 
 def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
-    """A slurmd that was started anew in the middle of a job releases what the job holds, with what it left running."""
+    """A slurmd that was restarted during a job releases the job's resources, and ends its remaining processes."""
     hold = "(setsid sleep 3333 &); touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done"
     script = f"job=$(sbatch --parsable --output=/dev/null --wrap '{hold}'); "
     script += 'until_true "[ -e /mnt/tmp/job-$job/on ]"; ' + RESTART
@@ -310,7 +312,7 @@ def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
 
 
 def test_a_step_cancelled_alone_leaves_the_job(slurm: Slurm) -> None:
-    """`scancel JOB.STEP` ends that step and what it had left running; the job goes on."""
+    """`scancel JOB.STEP` ends that step and its remaining processes; the job continues."""
     script = (
         'srun -Q sh -c "(setsid sleep 66 &); touch /tmp/on; exec sleep 66" & until [ -e /tmp/on ]; do sleep 0.1; done; '
     )
@@ -350,7 +352,7 @@ else:
 
 
 def test_another_job_that_writes_into_a_jobs_folder_does_not_keep_it(slurm: Slurm) -> None:
-    """A job whose /tmp another one of its user holds open, and fills, ends at once; its folder goes, and the other job runs on."""
+    """A job whose /tmp another job of its user holds open, and fills, ends at once; its folder is removed, and the other job continues."""
     slurm.sh(f"cat >{JAIL}/home/alice/pass.py <<'END'\n{PASS}\nEND\nrm -f {JAIL}/home/alice/pass.sock")
     taking = slurm.sh(
         "sbatch --parsable -o /dev/null --wrap 'exec python3 pass.py take 20'; until_true '[ -e pass.sock ]'",

@@ -1,6 +1,7 @@
-"""A folder with a daemon's socket in the jail: everybody talks to the daemon, and nobody takes its place.
+"""A folder with a daemon's socket in the jail: all users can connect to the daemon, and none can replace it.
 
-The folder is an emptyDir, which the kubelet makes 0777 and without the sticky bit; only the options of the plan's line protect it.
+The folder is an emptyDir, which the kubelet creates with mode 0777 and without the sticky bit; only the options of the plan's line protect
+it.
 """
 
 import socket
@@ -58,7 +59,7 @@ def _answer(server: socket.socket) -> None:
 
 @pytest.fixture
 def listening(tmp_path: Path, jail: Jail) -> Iterator[Path]:
-    """A folder as the kubelet makes it, with a socket on which somebody answers."""
+    """Create a folder as the kubelet does, with a socket on which a server answers."""
     folder = tmp_path / "munge"
     folder.mkdir()
     folder.chmod(0o777)
@@ -75,13 +76,13 @@ def listening(tmp_path: Path, jail: Jail) -> Iterator[Path]:
 
 
 def planned(jail: Jail, folder: Path, options: str) -> None:
-    """The plan of the jail with the folder at /run/munge."""
+    """Return the plan of the jail with the folder at /run/munge."""
     jail.write_plan(("bind", str(folder), "/run/munge", options, "munged's socket"))
 
 
 @pytest.mark.parametrize("who", ["root", "user"])
 def test_nobody_in_the_jail_takes_the_place_of_a_daemon(jail: Jail, pod: Pod, listening: Path, who: str) -> None:
-    """Neither a user nor root of the jail renames, removes or makes anything beside the socket, and both still talk to the daemon."""
+    """Neither a user nor root of the jail can rename, remove or create a file beside the socket, and both can still connect to the daemon."""
     planned(jail, listening, OPTIONS)
     more = ["user"] if who == "user" else []
     tried = jail.run(pod, "/usr/bin/python3", "-I", "-c", ATTEMPTS, *more)
@@ -93,7 +94,7 @@ def test_nobody_in_the_jail_takes_the_place_of_a_daemon(jail: Jail, pod: Pod, li
 
 
 def test_without_the_options_any_user_takes_its_place(jail: Jail, pod: Pod, listening: Path) -> None:
-    """The control: in a folder that is bound as it is, an ordinary user puts a socket of his own in the place of the daemon's."""
+    """The control: in a folder that is bind-mounted without options, an ordinary user replaces the daemon's socket with another one."""
     planned(jail, listening, "-")
     tried = jail.run(pod, "/usr/bin/python3", "-I", "-c", ATTEMPTS, "user")
     assert {"DONE rename", "DONE listen"} <= set(tried.stdout.splitlines()), tried.stdout + tried.stderr

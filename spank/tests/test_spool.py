@@ -1,4 +1,4 @@
-"""slurmd's spool: only Slurm writes there, and what it forgets there is cleared away."""
+"""slurmd's spool: only Slurm can write in it, and files that Slurm leaves in it are removed."""
 
 import pytest
 from trixie import HAS_PMIX, JAIL, NEEDS, NEEDS_PMIX, Slurm, settled, wait_idle
@@ -41,7 +41,7 @@ if libc.unshare(0x10000000 | 0x20000) == 0:
 
 @pytest.mark.parametrize("user", ["root", "alice"])
 def test_a_job_changes_nothing_in_the_spool(slurm: Slurm, user: str) -> None:
-    """Neither root of the jail nor a user writes, renames or opens to others what slurmd believes, in whatever mount namespace."""
+    """Neither root of the jail nor a user can write, rename or change the mode of slurmd's files, in any mount namespace."""
     before = slurm.sh("stat -c '%a %U' /var/spool/slurmd; ls /var/spool/slurmd | grep -v _").stdout
     slurm.sh(f"cat >{JAIL}/srv/attempts.py <<'END'\n{ATTEMPTS}\nEND")
     done = slurm.sh("srun -Q python3 /srv/attempts.py", user=user)
@@ -55,7 +55,7 @@ def test_a_job_changes_nothing_in_the_spool(slurm: Slurm, user: str) -> None:
 
 
 def test_a_batch_script_is_not_a_way_to_fill_the_spool(slurm: Slurm) -> None:
-    """The file of the script is the user's, and all the same nobody but Slurm can make it longer."""
+    """The user owns the file of the script, but only Slurm can append to it."""
     slurm.sh("cd; sbatch --wait -o out --wrap 'head -c 1M /dev/zero >> $0'", user="alice")
     assert "Read-only file system" in slurm.sh(f"cat {JAIL}/home/alice/out; rm {JAIL}/home/alice/out").stdout
     assert wait_idle(slurm) == "idle none"
@@ -84,7 +84,7 @@ exit # what was written behind is no script
 
 
 def test_output_is_not_a_way_to_fill_the_spool(slurm: Slurm) -> None:
-    """slurmstepd opens what a user names where the spool can be written to, and a step whose output would be a file of the spool gets no task."""
+    """A step whose output would be a file of the spool starts no task, because slurmstepd could open the file for writing."""
     slurm.sh(f"cat >/srv/outputs.sh <<'END'\n{OUTPUTS}\nEND")
     done = slurm.sh(
         f"cd; sbatch -Q --wait -o out /srv/outputs.sh {'pmix' if HAS_PMIX else ''}", user="alice", timeout=60
@@ -106,7 +106,7 @@ def test_output_is_not_a_way_to_fill_the_spool(slurm: Slurm) -> None:
 
 
 def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
-    """The epilog removes the sockets, the topologies and the script of its own job, and none that another job has."""
+    """The epilog removes the sockets, the topologies and the script of its own job, and those of no other job."""
     start = "sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'"
     script = f"a=$({start}); b=$({start}); " + 'for j in $a $b; do until_true "[ -e /mnt/tmp/job-$j/on ]"; done; '
     script += STRAY + "stray one_$a.0; stray one_$a.5.1; stray one_$b.7; stray one_$a$b.0; "
@@ -127,7 +127,7 @@ def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
 
 @NEEDS_PMIX
 def test_a_user_has_no_folder_made_for_pmix_where_only_root_may(slurm: Slurm) -> None:
-    """slurmstepd makes the folder of PMIx's clients as root: in the job's own /tmp, whatever the user names."""
+    """slurmstepd creates the folder of PMIx's clients as root: in the job's own /tmp, whatever path the user sets."""
     done = slurm.sh(
         "SLURM_PMIX_TMPDIR=/etc srun -Q -t1 --mpi=pmix sh -c 'ls -d /etc/spmix*; ls -d /tmp/spmix* | wc -l'",
         user="alice",
@@ -138,7 +138,7 @@ def test_a_user_has_no_folder_made_for_pmix_where_only_root_may(slurm: Slurm) ->
 
 @NEEDS_PMIX
 def test_what_a_step_with_pmix_could_not_begin_goes_with_the_job(slurm: Slurm) -> None:
-    """The folder that slurmstepd forgets where the start of a step fails would be in the way of the same step of a job that is requeued."""
+    """A folder that slurmstepd leaves after a failed start would block the same step of a job that is requeued."""
     assert wait_idle(slurm) == "idle none"
     taken = "ln -s / /tmp/spmix_appdir_1000_$SLURM_JOB_ID.0; srun -Q --mpi=pmix true; [ $? != 0 ] && echo failed >$HOME/failed"
     slurm.sh(f"cd; sbatch -Q --wait -o /dev/null --wrap '{taken}'", user="alice")
@@ -149,7 +149,7 @@ def test_what_a_step_with_pmix_could_not_begin_goes_with_the_job(slurm: Slurm) -
 
 @NEEDS_PMIX
 def test_a_folder_of_pmix_of_any_depth_goes_with_the_job(slurm: Slurm) -> None:
-    """slurmstepd does not remove one that is too deep for it."""
+    """slurmstepd does not remove a folder that is nested too deeply for it."""
     assert wait_idle(slurm) == "idle none"
     deep = "import glob, os; os.chdir(glob.glob('/var/spool/slurmd/pmix.*')[0]); [(os.mkdir('d'), os.chdir('d')) for _ in range(3000)]"
     slurm.sh(
@@ -161,7 +161,7 @@ def test_a_folder_of_pmix_of_any_depth_goes_with_the_job(slurm: Slurm) -> None:
 
 
 def test_a_full_spool_ends_no_job(slurm: Slurm) -> None:
-    """The spool has a size and is a file system of its own: full, whatever filled it, it ends no job that runs, and slurmd says that it is full."""
+    """The spool has a size limit and its own file system: if it is full, running jobs continue, and slurmd reports that it is full."""
     assert wait_idle(slurm) == "idle none"
     batch = "sbatch --parsable --output=/dev/null --uid"
     goes_on = "touch /tmp/on; until [ -e /home/alice/is-full ]; do sleep 0.2; done; srun -Q true && touch /home/alice/went-on; sleep 60"
@@ -177,7 +177,7 @@ def test_a_full_spool_ends_no_job(slurm: Slurm) -> None:
 
 
 def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:
-    """Which is why the epilog does: slurmd asks all steps when it registers, and removes a socket that is older than 10 min."""
+    """slurmd itself removes a stale socket only if it is older than 10 min, so the epilog removes younger ones."""
     make = STRAY + "stray one_998.0; stray one_999.0; touch -d '-610 seconds' /var/spool/slurmd/one_998.0; "
     done = slurm.sh(make + "scontrol reconfigure; until_true '[ ! -e /var/spool/slurmd/one_998.0 ]'", timeout=60)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""SSH into a worker: a real sshd beside slurmd, with pam_jail. Who has a job lands in it, and leaves with it."""
+"""SSH into a worker: a real sshd beside slurmd, with pam_jail. A user with a job enters the job, and the session ends with it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ HOLD += "until [ -e /mnt/tmp/job-$job/up ]; do n=$((n+1)); [ $n -lt 100 ] || exi
 
 @pytest.fixture(scope="module")
 def sshd(slurm: Slurm) -> Iterator[Slurm]:
-    """An sshd in the pod, outside the jail; alice and root have the same key."""
+    """Start an sshd in the pod, outside the jail; alice and root have the same key."""
     script = f"""
 ssh-keygen -q -t ed25519 -N '' -f /root/key; cp /root/key.pub /etc/ssh/keys; ssh-keygen -A; mkdir -p /run/sshd
 printf '{SERVICE}' >/etc/pam.d/sshd; printf '{CONFIG}' >/etc/ssh/sshd_config; rm -rf /etc/ssh/sshd_config.d
@@ -35,7 +35,7 @@ for i in $(seq 50); do ssh-keyscan -p 2222 10.99.0.1 >/dev/null 2>&1 && exit 0; 
 
 @pytest.fixture
 def job(sshd: Slurm, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A running job of alice, or of the user that the test names."""
+    """Start a job of alice, or of the user that the test names."""
     started = sshd.sh(HOLD.format(user=getattr(request, "param", "alice")) + "echo $job")
     assert started.returncode == 0, started.stderr
     yield started.stdout.strip()
@@ -44,7 +44,7 @@ def job(sshd: Slurm, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_without_a_job_nobody_gets_in(sshd: Slurm) -> None:
-    """A user without a job on the node is refused with a sentence, and so is root."""
+    """A user without a job on the node is refused with a message, and so is root."""
     for user in ("alice", "root"):
         done = sshd.sh(f"{SSH.replace('ERROR', 'INFO')} {user}@10.99.0.1 echo ran")
         assert (done.returncode, done.stdout) == (255, "")
@@ -78,7 +78,7 @@ def test_another_users_job_opens_nothing(sshd: Slurm, job: str) -> None:
 
 
 def test_a_terminal_and_sftp_are_the_jails(sshd: Slurm, job: str) -> None:
-    """A terminal of the session is one of the job's own, and sftp reads and writes files of the jail."""
+    """The terminal of a session belongs to the job, and sftp reads and writes files of the jail."""
     done = sshd.sh(f"script -qc \"{SSH} -tt alice@10.99.0.1 'tty; ls -d /in-the-*'\" /dev/null")
     assert done.stdout.replace("\r", "").replace("^@", "").split() == ["/dev/pts/0", "/in-the-jail"], done.stderr
     sftp = SSH.replace("ssh -p", "sftp -P", 1)
@@ -98,7 +98,7 @@ def test_ports_are_forwarded(sshd: Slurm, job: str) -> None:
 
 
 def test_a_session_ends_with_its_job(sshd: Slurm, job: str) -> None:
-    """When the job is cancelled, an open session ends at once, with what it left in the background; the sshd stays."""
+    """When the job is cancelled, an open session and its background processes end at once; sshd continues."""
     script = f"{SSH} alice@10.99.0.1 'setsid sleep 4444 & exec sleep 4444' & "
     script += f"until_true '[ $(pgrep -xfc \"sleep 4444\") = 2 ]'; scancel {job}; wait $!; echo code $?; "
     script += "until_true '! pgrep -xf \"sleep 4444|sshd-session.*\" >/dev/null'; pgrep -cx sshd"
@@ -118,7 +118,7 @@ def test_sessions_leak_nothing(sshd: Slurm, job: str) -> None:
 
 @pytest.mark.parametrize("job", ["root"], indirect=True)
 def test_root_reads_no_memory_of_sshd(sshd: Slurm, job: str) -> None:
-    """The process of sshd in root's job, which has had the host key, is closed to root of the jail; its shell is not."""
+    """Root of the jail cannot access the process of sshd in root's job that has read the host key; it can access its shell."""
     looks = "for process in $(pgrep -x sshd-session) $$; do head -c 1 /proc/$process/maps >/dev/null 2>&1 && echo open || echo closed; done"
     done = sshd.sh(f"{SSH} root@10.99.0.1 '{looks}'")
     assert done.stdout.split() == ["closed", "open"], done.stderr
@@ -143,7 +143,7 @@ __attribute__((constructor)) static void begin(void)
 
 @pytest.mark.parametrize("job", ["root"], indirect=True)
 def test_roots_session_loads_no_library_that_the_jail_names(sshd: Slurm, job: str) -> None:
-    """The process that has had the host key looks users up in files alone; a program of root's loads what the jail's nsswitch.conf names."""
+    """The process that has read the host key looks up users in files only; other programs of root load libraries of the jail's nsswitch.conf."""
     library = f"{JAIL}/lib/x86_64-linux-gnu/libnss_late.so.2"
     Path(f"/proc/{sshd.pid}/root{JAIL}/srv/late.c").write_text(LIBRARY)
     made = sshd.sh(

@@ -1,4 +1,4 @@
-"""`sbatch --get-user-env` and `--export=NONE`: slurmd runs su, and with the image's su that is the jail's, in a real Slurm."""
+"""`sbatch --get-user-env` and `--export=NONE`: slurmd runs su, and the image's su runs the jail's su, in a real Slurm."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ exec >&3 3>&-
 
 @pytest.fixture
 def pod(slurm: Slurm) -> Iterator[Slurm]:
-    """The image's su in the pod, alice's shell outside as she likes, and her profile in the jail."""
+    """Install the image's su in the pod, with alice's shell outside as a trap, and her profile in the jail."""
     assert wait_idle(slurm) == "idle none"
     script = f"""set -e
 cat >/run/su <<'END'
@@ -63,7 +63,7 @@ mount --bind /run/su /usr/bin/su
 
 
 def submit(slurm: Slurm, *options: str) -> dict[str, str]:
-    """The environment of a job of alice's; what she submits with is not hers."""
+    """Return the environment of a job of alice; it differs from the environment of the submission."""
     words = " ".join(options)
     alice = (
         "cd /; setpriv --reuid alice --regid alice --init-groups env -i PATH=/usr/bin:/bin HOME=/elsewhere USER=other"
@@ -76,7 +76,7 @@ def submit(slurm: Slurm, *options: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("option", ["--get-user-env", "--export=NONE"])
 def test_the_environment_is_that_of_a_login_in_the_jail(pod: Slurm, option: str) -> None:
-    """The job has HOME, USER, PATH and what the user's profile sets, and no shell of the user ran outside the jail."""
+    """The job has HOME, USER, PATH and the variables of the user's profile, and no shell of the user ran outside the jail."""
     found = submit(pod, option)
     assert pod.sh(f"ls {HOME}/ran-outside").returncode != 0
     assert found["FROM_PROFILE"] == "yes"
@@ -88,7 +88,7 @@ def test_the_environment_is_that_of_a_login_in_the_jail(pod: Slurm, option: str)
 
 
 def test_the_profile_has_the_rights_of_a_job(pod: Slurm) -> None:
-    """It runs as the user with bounded capabilities, sees no process, folder or file of others, and nothing of it stays.
+    """The profile runs as the user with bounded capabilities, sees no process, folder or file of others, and leaves nothing.
 
     Of its descriptors 3 is the profile's own copy of 1, and 4 the folder that ls reads.
     """
@@ -113,7 +113,7 @@ def test_the_profile_has_the_rights_of_a_job(pod: Slurm) -> None:
 
 
 def test_a_jail_without_su_leaves_slurmd_well(pod: Slurm) -> None:
-    """24.11 says so in slurmd's log and the job runs with what was passed; later releases hold the job. slurmd goes on."""
+    """24.11 reports the error in slurmd's log and the job runs with the passed environment; later releases hold the job. slurmd continues."""
     try:
         pod.sh(f"mv {JAIL}/usr/bin/su {JAIL}/usr/bin/no-su; : >/var/log/slurm/d.log")
         if pod.is_2411():
@@ -130,7 +130,7 @@ def test_a_jail_without_su_leaves_slurmd_well(pod: Slurm) -> None:
 
 
 def test_a_profile_that_hangs_is_ended(pod: Slurm) -> None:
-    """After its limit the wrapper is gone with all that the profile began, and fails."""
+    """After its time limit the wrapper and all processes of the profile end, and the wrapper fails."""
     pod.sh(f"echo 'setsid sleep 9875 & trap \"\" TERM HUP; while :; do sleep 9874; done' >{HOME}/.profile")
     done = pod.sh("sed s/^limit=.*/limit=2/ /run/su >/run/soon; sh /run/soon - alice -c env")
     assert done.returncode == 137
@@ -139,7 +139,7 @@ def test_a_profile_that_hangs_is_ended(pod: Slurm) -> None:
 
 
 def test_a_user_whom_the_jail_does_not_know_has_no_environment(pod: Slurm) -> None:
-    """su in the jail refuses and the wrapper fails with its sentence, for who is known outside alone too."""
+    """The jail's su refuses a user who exists only outside the jail, and the wrapper fails with a message."""
     pod.sh("grep -q ^outside: /etc/passwd || useradd -u 1234 outside")
     done = pod.sh("su - outside -c env")
     assert done.returncode != 0

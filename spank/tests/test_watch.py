@@ -1,4 +1,4 @@
-"""jail-watch: what it says of a jail that is well, that lacks something, that hangs, and that comes back."""
+"""jail-watch: its reports about a healthy jail, and about one that is incomplete, that hangs, and that recovers."""
 
 import ctypes
 import os
@@ -24,7 +24,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def hung(path: Path) -> Iterator[None]:
-    """Mount a FUSE file system whose server never answers, so that whoever touches the path waits."""
+    """Mount a FUSE file system whose server never answers, so that each process that accesses the path waits."""
     if not Path("/dev/fuse").exists():
         pytest.skip("no FUSE here")
     device = os.open("/dev/fuse", os.O_RDWR)
@@ -40,7 +40,7 @@ def hung(path: Path) -> Iterator[None]:
 
 @contextmanager
 def watching(jail: Jail, *more: str) -> Iterator["Watch"]:
-    """Run jail-watch over a jail, quickly, as an ordinary user."""
+    """Run jail-watch for a jail, with a short interval, as an ordinary user."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -62,7 +62,7 @@ class Watch:
         self.port = port
 
     def ask(self) -> tuple[int, str]:
-        """Status and sentence."""
+        """Return the HTTP status and the text."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=2) as answer:
                 return answer.status, answer.read().decode().strip()
@@ -72,7 +72,7 @@ class Watch:
             return 0, ""
 
     def until(self, code: int, words: str = "", seconds: float = 8) -> None:
-        """Wait until it answers so."""
+        """Wait until it gives this answer."""
         end = time.monotonic() + seconds
         got = self.ask()
         while got[0] != code or words not in got[1]:
@@ -83,7 +83,9 @@ class Watch:
 
 @pytest.fixture
 def jail(build: Build) -> Iterator[Jail]:
-    """A jail, its plan and the program in a folder that everybody may pass; pytest takes that right from its own whenever it starts anew."""
+    """Return a jail, its plan and the program in a folder that every user may traverse; pytest removes that permission from its own folders at each
+    start.
+    """
     if os.geteuid() != 0:
         pytest.skip("mounts and another user need root")
     with tempfile.TemporaryDirectory(prefix="jail-watch-") as name:
@@ -97,7 +99,7 @@ def jail(build: Build) -> Iterator[Jail]:
 
 
 def test_a_jail_with_all_its_mount_points_is_well(jail: Jail) -> None:
-    """It says ok, also where a source belongs to another container, a mount point lies in a folder of root's alone, or a line is no mount."""
+    """It reports ok even if a source belongs to another container, a mount point is in a folder of root, or a line is not a mount."""
     (jail.root / "data/secret/inner").mkdir(parents=True)
     (jail.root / "data/secret").chmod(0o700)
     jail.write_plan(
@@ -112,7 +114,7 @@ def test_a_jail_with_all_its_mount_points_is_well(jail: Jail) -> None:
 
 
 def test_a_claim_that_only_root_may_enter_is_well_while_it_answers(jail: Jail) -> None:
-    """What it may not see is not its to judge."""
+    """It ignores paths that it may not access."""
     jail.root.parent.chmod(0o700)
     with watching(jail) as watch:
         watch.until(200, "ok")
@@ -120,7 +122,7 @@ def test_a_claim_that_only_root_may_enter_is_well_while_it_answers(jail: Jail) -
 
 @contextmanager
 def small(root: Path, options: str) -> Iterator[None]:
-    """Let the root of a jail be a small file system of its own, with the same folders."""
+    """Mount a small file system as the root of a jail, with the same folders."""
     folders = [each.relative_to(root) for each in root.rglob("*") if each.is_dir() and not each.is_symlink()]
     assert libc.mount(b"small", bytes(root), b"tmpfs", 0, options.encode()) == 0
     try:
@@ -132,7 +134,7 @@ def small(root: Path, options: str) -> Iterator[None]:
 
 
 def test_a_root_that_is_almost_full_is_well_and_says_so(jail: Jail) -> None:
-    """From 95 % on a second line tells how full and how much is left, until there is room again; the node takes jobs all the while."""
+    """From 95 % a second line has the use and the free space, until there is space again; the node accepts jobs in the meantime."""
     with small(jail.root, "size=4m"), watching(jail) as watch:
         watch.until(200, "ok")
         (jail.root / "data/big").write_bytes(bytes(3900 << 10))
@@ -146,7 +148,7 @@ def test_a_root_that_is_almost_full_is_well_and_says_so(jail: Jail) -> None:
 
 
 def test_it_tells_of_room_in_numbers(jail: Jail) -> None:
-    """Bytes and files that the root has and that are left, and how long the look took; a look that sees less has none of them."""
+    """The metrics have the total and the free bytes and files of the root, and the duration of the check; an incomplete check has none."""
     with small(jail.root, "size=8m,nr_inodes=1000"), watching(jail) as watch:
         watch.until(200, "room")
         word, size, available, files, free, took = watch.ask()[1].splitlines()[3].split()
@@ -160,7 +162,7 @@ def test_it_tells_of_room_in_numbers(jail: Jail) -> None:
 
 
 def test_a_root_that_can_have_no_more_files_says_so(jail: Jail) -> None:
-    """Inodes run out where many small files are; what is looked at has the name that it was given."""
+    """Inodes run out with many small files; the check uses the path of its argument."""
     with small(jail.root, "nr_inodes=100"), watching(jail, "--name", "the state of slurmctld") as watch:
         for number in range(89):
             (jail.root / f"data/{number}").touch()
@@ -168,7 +170,7 @@ def test_a_root_that_can_have_no_more_files_says_so(jail: Jail) -> None:
 
 
 def test_a_missing_mount_point_is_told_with_its_line_until_it_is_back(jail: Jail) -> None:
-    """A step would fail there, so the node is to take none."""
+    """A step would fail there, so the node must accept no jobs."""
     jail.write_plan(("bind", "/usr", "/scratch", "-", "submount"))
     with watching(jail) as watch:
         watch.until(503, "/scratch")
@@ -180,7 +182,7 @@ def test_a_missing_mount_point_is_told_with_its_line_until_it_is_back(jail: Jail
 
 
 def test_a_root_that_vanishes_is_told_and_may_come_back(jail: Jail) -> None:
-    """Renamed away and back again."""
+    """The jail is renamed and renamed back."""
     with watching(jail) as watch:
         watch.until(200)
         jail.root.rename(jail.root.with_name("away"))
@@ -191,7 +193,7 @@ def test_a_root_that_vanishes_is_told_and_may_come_back(jail: Jail) -> None:
 
 @pytest.mark.parametrize("where", [".", "data"])
 def test_a_storage_that_hangs_is_told_by_its_path_and_noticed_when_it_answers_again(jail: Jail, where: str) -> None:
-    """The watch itself never waits: it answers all the time, leaves one stuck process behind at most, and recovers."""
+    """jail-watch itself never blocks: it answers throughout, leaves at most one blocked process, and recovers."""
     jail.write_plan(("bind", str(jail.root / "data"), "/home", "-", "submount"))
     with watching(jail) as watch:
         watch.until(200)
@@ -222,7 +224,7 @@ def test_a_dead_server_is_told_by_the_kernels_word(jail: Jail) -> None:
 
 
 def test_one_look_ends_with_what_it_saw(jail: Jail) -> None:
-    """slurmd waits for this before it starts: a node whose jail cannot be entered takes no jobs."""
+    """slurmd waits for jail-watch before it starts: a node whose jail cannot be entered accepts no jobs."""
     words = [jail.build.jail + "-watch", "--plan", str(jail.plan), "--once", "--deadline", "1"]
     assert subprocess.run(words, capture_output=True, check=False).returncode == 0
     with hung(jail.root):
@@ -235,7 +237,7 @@ def test_one_look_ends_with_what_it_saw(jail: Jail) -> None:
 
 
 def test_a_root_that_takes_no_writes_says_so(jail: Jail) -> None:
-    """Its file system's own state counts where the container has it read-only anyway; with --writable the mount's state does too."""
+    """The file system's own state counts if the container mounts it read-only anyway; with --writable the mount's state counts too."""
     with small(jail.root, "size=4m"), watching(jail) as watch:
         watch.until(200, "readOnly false")
         assert (
@@ -253,7 +255,7 @@ def test_a_root_that_takes_no_writes_says_so(jail: Jail) -> None:
 
 
 def flood(port: int, until: threading.Event) -> None:
-    """A hundred connections a second that say nothing; a thousand stay open on this side."""
+    """jail-watch answers during a hundred silent connections a second, of which a thousand stay open."""
     held: list[socket.socket] = []
     while not until.wait(0.01):
         with suppress(OSError):
@@ -265,7 +267,7 @@ def flood(port: int, until: threading.Event) -> None:
 
 
 def test_a_flood_of_idle_clients_keeps_no_probe_waiting(jail: Jail) -> None:
-    """A thousand that are held and a hundred more each second say nothing: each question of the kubelet is answered within its time."""
+    """With a thousand silent connections and a hundred more each second, jail-watch answers each request of the kubelet within its timeout."""
     stop = threading.Event()
     with watching(jail) as watch:
         watch.until(200)
@@ -291,7 +293,7 @@ def test_a_flood_of_idle_clients_keeps_no_probe_waiting(jail: Jail) -> None:
 
 
 def test_who_says_nothing_or_never_ends_is_dropped(jail: Jail) -> None:
-    """An idle client, one that sends a byte at a time and one that never ends its request: each is gone after 2 s, or after 4 KiB."""
+    """An idle client, one that sends a byte at a time and one that never ends its request: each is disconnected after 2 s, or after 4 KiB."""
     with watching(jail) as watch:
         watch.until(200)
         idle, slow = (socket.create_connection(("127.0.0.1", watch.port), timeout=5) for _ in range(2))
@@ -310,7 +312,7 @@ def test_who_says_nothing_or_never_ends_is_dropped(jail: Jail) -> None:
 
 
 def test_a_request_in_pieces_is_answered(jail: Jail) -> None:
-    """The end of its head may be split anywhere."""
+    """The end of a request's header may be split at any byte."""
     request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     with watching(jail) as watch:
         watch.until(200)
@@ -327,7 +329,7 @@ def test_a_request_in_pieces_is_answered(jail: Jail) -> None:
     "words", [[], ["--plan", "x"], ["--plan", "x", "--port", "0"], ["--port", "1", "--what", "x"], ["--once"]]
 )
 def test_wrong_usage_is_told(build: Build, words: list[str]) -> None:
-    """Exit code 64 and the usage."""
+    """An invalid command line ends with code 64 and the usage."""
     done = subprocess.run([build.jail + "-watch", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 64
     assert done.stderr.startswith("usage: jail-watch")

@@ -1,8 +1,8 @@
-"""No name that a user or root of the jail gives to Slurm leads out of the jail, in a real Slurm 24.11.
+"""No path that a user or root of the jail gives to Slurm leads out of the jail, in a real Slurm 24.11.
 
-slurmstepd and slurmd open files by names that a user gives, with threads and a /proc that are not the user's. Each attempt here
-names a file of the pod, by the numbers of the very slurmstepd that opens it (ways.py); a control shows that the same step reads and writes
-what a user may.
+slurmstepd and slurmd open files by names that a user gives, with threads and a /proc that are not the user's. Each attempt here names a
+file of the pod, by the numbers of the slurmstepd that opens it (ways.py); a control shows that the same step can read and write the user's
+files.
 """
 
 import json
@@ -49,7 +49,7 @@ FOLDERS = ["/proc/self/task/{tid}/root/run/shared", "/proc/{slurmd}/root/run/sha
 
 @pytest.fixture
 def pod(slurm: Slurm) -> Iterator[Slurm]:
-    """A pod without a job."""
+    """Start a pod without a job."""
     assert wait_idle(slurm) == "idle none"
     yield slurm
     slurm.sh("rm -f /run/shared/made /run/soperator/keys/made")
@@ -57,7 +57,7 @@ def pod(slurm: Slurm) -> Iterator[Slurm]:
 
 
 def attempts(slurm: Slurm, user: str, way: str, *templates: str) -> list[dict[str, str]]:
-    """What came of each; the program goes in by a pipe, for the pod has no folder of the tests."""
+    """Return the result of each attempt; the program is sent through a pipe, because the pod cannot read the folder of the tests."""
     user_namespace = ["-U", "--preserve-credentials"] if slurm.userns else []
     enter = ["nsenter", "-t", str(slurm.pid), "-m", "-u", "-i", "-n", "-p", *user_namespace]
     program = Path(__file__).with_name("ways.py").read_text()
@@ -75,20 +75,20 @@ def attempts(slurm: Slurm, user: str, way: str, *templates: str) -> list[dict[st
 
 
 def got_out(found: list[dict[str, str]]) -> list[str]:
-    """The names whose file was opened: the program of the step ran."""
+    """Return the paths whose file was opened: the program of the step ran."""
     return [each["path"] for each in found if "OPENED" in each["said"].splitlines()]
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_input_is_a_file_of_the_pod(pod: Slurm, user: str) -> None:
-    """The step fails whatever process, thread or link of the pod the name has in it."""
+    """The step fails if its path goes through any process, thread or link of the pod."""
     assert got_out(attempts(pod, user, "batch-input", *READ)) == []
 
 
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("way", ["batch", "array"])
 def test_no_output_goes_to_the_pod(pod: Slurm, user: str, way: str) -> None:
-    """Nothing is written outside the jail, whichever option names the file."""
+    """No option that names a file makes Slurm write outside the jail."""
     attempts(pod, user, way, *(WRITE if way == "batch" else WRITE[:1]))
     assert pod.sh("ls /run/shared /run/soperator/keys").stdout.split() == [
         *("/run/shared:", "marker", "/run/soperator/keys:", "slurm.key")
@@ -98,13 +98,13 @@ def test_no_output_goes_to_the_pod(pod: Slurm, user: str, way: str) -> None:
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_working_folder_is_of_the_pod(pod: Slurm, user: str) -> None:
-    """A step that is to begin in a folder of the pod begins in one of the jail."""
+    """A step whose working folder is one of the pod starts in a folder of the jail."""
     assert got_out(attempts(pod, user, "batch-chdir", *FOLDERS)) == []
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_the_same_step_opens_what_the_user_may(pod: Slurm, user: str) -> None:
-    """The control: by the same link a file of the jail is read, written, appended to, and a folder gone to."""
+    """The control: through the same link a file of the jail can be read, written, appended to, and a folder entered."""
     shared = f"{JAIL}/home/open"
     pod.sh(f"mkdir -p {shared}; chmod 777 {shared}; echo of-the-jail >{shared}/marker")
     assert "of-the-jail" in attempts(pod, user, "batch-input", "/home/open/marker")[0]["said"]
@@ -119,7 +119,7 @@ BATCH = r"pgrep -f '^slurmstepd: \[[0-9]*\.batch\]'"
 
 
 def test_slurmstepd_opens_in_the_opening_mounts_with_the_rights_of_root_of_the_jail(pod: Slurm) -> None:
-    """While it waits to open an output its /proc is an empty tmpfs, and what is effective is what root of the jail keeps."""
+    """While slurmstepd waits to open an output, its /proc is an empty tmpfs, and its effective capabilities are those of root of the jail."""
     waits = f"until pid=$({BATCH}) && grep -q '^257 ' /proc/$pid/syscall; do sleep 0.05; done"
     look = "grep CapEff /proc/$pid/task/$pid/status; awk '$5 == \"/proc\" { print $(NF-2) }' /proc/$pid/task/$pid/mountinfo | tail -n 1"
     script = f"mkfifo {JAIL}/root/gate; sbatch -Q --output=/root/gate --wrap true; {waits}; {look}; cat {JAIL}/root/gate; rm {JAIL}/root/gate"
@@ -128,7 +128,7 @@ def test_slurmstepd_opens_in_the_opening_mounts_with_the_rights_of_root_of_the_j
 
 
 def test_slurmstepd_sees_the_tasks_of_a_step_while_they_run(pod: Slurm) -> None:
-    """Its main thread is back in mounts with the pod's /proc then, read-only and without links, with the capabilities that accounting needs."""
+    """Afterwards its main thread is in mounts with the pod's /proc, read-only and without links, with the capabilities that accounting needs."""
     script = "job=$(sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'); "
     script += f'until_true "[ -e /mnt/tmp/job-$job/on ]"; pid=$({BATCH}); '
     script += "grep -h CapEff /proc/$pid/task/$pid/status /proc/$(cat /run/slurmd.pid)/status; "
@@ -154,7 +154,7 @@ print(*(f"{value:08x}" for value in (sets[0], sets[1], bound)))
 
 
 def test_what_slurmd_opens_for_root_of_the_jail_it_opens_with_those_rights(pod: Slurm) -> None:
-    """slurmd's child that opens the file of sbcast has the capabilities of root of the jail, and so reaches no holder."""
+    """slurmd's child process that opens the file of sbcast has the capabilities of root of the jail, and so cannot reach a holder."""
     pod.sh(f"cat >/root/rights.py <<'END'\n{RIGHTS}\nEND")
     begin = "salloc --no-shell -n1 2>&1 | sed -n 's/.*Granted job allocation //p'"
     done = pod.sh(f"job=$({begin}); python3 /root/rights.py $job; scancel $job; rm /root/rights.py")
@@ -172,7 +172,7 @@ def test_what_slurmd_opens_for_root_of_the_jail_it_opens_with_those_rights(pod: 
 )
 @pytest.mark.parametrize("user", USERS)
 def test_sbcast_opens_nothing_of_the_pod(pod: Slurm, user: str, path: str) -> None:
-    """A file is not broadcast into the memory or the root of a process that is not the user's."""
+    """A file cannot be broadcast into the memory or the root of a process of another user."""
     slurmd = pod.sh("cat /run/slurmd.pid").stdout.strip()
     done = pod.sh(f"salloc -Q sbcast -f /etc/hostname {path.format(slurmd=slurmd)}", user=user)
     assert done.returncode != 0

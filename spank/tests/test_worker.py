@@ -1,4 +1,4 @@
-"""What a worker's container does beside slurmd, with a real slurmd and the jail: the log of steps (images/slurm/logs), what jobs use."""
+"""The programs beside slurmd in a worker's container, with a real slurmd and the jail: the log of steps (images/slurm/logs), usage of jobs."""
 
 import io
 import re
@@ -22,7 +22,7 @@ SERIES = re.compile(r'(slurm_job_\w+)\{.*job_id="(\d+)".*\} (\S+)')
 
 
 def put(slurm: Slurm) -> None:
-    """Copies what the image has of it."""
+    """Copy the image's files into the root."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         tar.add(ROOT / "images/slurm/logs", "worker/logs")
@@ -35,7 +35,7 @@ def put(slurm: Slurm) -> None:
 
 @pytest.fixture(scope="module")
 def worker(slurm: Slurm) -> Iterator[Slurm]:
-    """The pod with a slurmd that was started as a worker's is, and a prolog."""
+    """Start the pod with a slurmd as in a worker, and a prolog."""
     put(slurm)
     slurm.sh(f"cat >/etc/slurm/prolog.sh <<'END'\n{PROLOG}END\nchmod +x /etc/slurm/prolog.sh")
     slurm.sh(f"echo Prolog=/etc/slurm/prolog.sh >>/etc/slurm/slurm.conf; {STOP}; {START}")
@@ -51,7 +51,7 @@ def worker(slurm: Slurm) -> Iterator[Slurm]:
 
 
 def test_what_slurmstepd_and_a_prolog_say_is_on_slurmds_output_once(worker: Slurm) -> None:
-    """Under the number of the job and its step; of what slurmd says nothing is there twice."""
+    """The log of a step has the numbers of the job and the step; slurmd's own lines appear once."""
     done = worker.sh("srun -t 1 /nothing-is-here; squeue -h", "alice")
     assert "execve(): /nothing-is-here" in done.stderr
     worker.until(f"grep -q 'slurmstepd: .*done with step' {LOG}")
@@ -67,13 +67,13 @@ def test_what_slurmstepd_and_a_prolog_say_is_on_slurmds_output_once(worker: Slur
 
 
 def used(slurm: Slurm) -> dict[tuple[str, str], float]:
-    """What is written down at this moment, by metric and job."""
+    """Return the present values, by metric and job."""
     said = slurm.sh("cat /run/usage").stdout
     return {(match[1], match[2]): float(match[3]) for line in said.splitlines() if (match := SERIES.match(line))}
 
 
 def wait_until(slurm: Slurm, metric: str, job: str, least: float) -> float:
-    """Waits until a job's value is at least that."""
+    """Wait until a job's value is at least the given one."""
     pattern = f'^{metric}{{.*job_id="{job}".*}}'
     slurm.until(
         f"awk -v least={least:.0f} '/{pattern}/ && $NF >= least {{ found = 1 }} END {{ exit !found }}' /run/usage"
@@ -82,7 +82,7 @@ def wait_until(slurm: Slurm, metric: str, job: str, least: float) -> float:
 
 
 def test_what_a_job_uses_is_measured_under_its_number_and_gone_with_it(worker: Slurm) -> None:
-    """CPU and memory of its steps, those of a step that has ended too, and nothing of slurmstepd's."""
+    """The values are CPU and memory of the job's steps, including ended ones, and exclude slurmstepd."""
     measure = "python3 -S -B -m soperator.agents.usage measure --to /run/usage --cluster demo --node one"
     worker.sh(f"PYTHONPATH=/run/worker setsid {measure} >/run/usage.log 2>&1 </dev/null &")
     try:

@@ -1,7 +1,7 @@
 """A real Slurm in a pod: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up).
 
-Needs the Debian root that `python3 -m local.slurm_root` makes; the tests are skipped where there is none. SLURM_RELEASE names another
-release than that of the images, as it does there.
+The tests need the Debian root that `python3 -m local.slurm_root` creates, and are skipped without it. SLURM_RELEASE selects another release
+than that of the images.
 """
 
 import os
@@ -21,7 +21,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def root_of(release: str) -> Path:
-    """Where `local/slurm_root.py` makes the root for a release; without one, that of the images."""
+    """Return the path of the root that `local/slurm_root.py` creates for a release; by default that of the images."""
     default = re.search(r'^DEFAULT = "(.*)"', (SPANK.parent / "local/slurm_release.py").read_text(), re.MULTILINE)
     assert default
     named = release or default[1]
@@ -59,7 +59,7 @@ class Slurm:
     userns: bool
 
     def sh(self, script: str, user: str = "root", timeout: float = 30) -> subprocess.CompletedProcess[str]:
-        """Runs a shell script in the pod; it can say `until_true CONDITION`."""
+        """Run a shell script in the pod; the script can call `until_true CONDITION`."""
         user_namespace = ["-U", "--preserve-credentials"] if self.userns else []
         enter = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", *user_namespace]
         words = ["sh", "-c", f"cd /; {UNTIL}{script}"]
@@ -75,27 +75,27 @@ class Slurm:
         )
 
     def until(self, condition: str) -> None:
-        """Waits until a condition of the shell holds for root."""
+        """Wait until a condition of the shell is true for root."""
         done = self.sh(f"until_true {shlex.quote(condition)}")
         assert done.returncode == 0, done.stderr
 
     def is_2411(self) -> bool:
-        """Whether it is 24.11, and not a later release."""
+        """Return whether the release is 24.11, and not a later one."""
         return " 24.11." in self.sh("slurmctld -V").stdout
 
     def read(self, path: str) -> str:
-        """A file of the jail."""
+        """Return a file of the jail."""
         return self.sh(f"cat {JAIL}{path}").stdout
 
     def tell(self) -> str:
-        """What somebody who was not there needs to see: processes, queue, nodes, the ends of Slurm's logs; whether slurmctld answers or not."""
+        """Return the data for a diagnosis: processes, queue, nodes, and the ends of Slurm's logs; works without slurmctld too."""
         asked = "timeout 5 squeue; timeout 5 sinfo -N -o '%N %T %E'"
         look = f"{asked}; ps -eo pid,ppid,stat,etimes,wchan:20,args --forest"
         return self.sh(f"{look}; tail -n 40 /var/log/slurm/ctld.log; tail -n 120 /var/log/slurm/d.log").stdout
 
     @contextmanager
     def contain(self) -> Iterator[None]:
-        """With PrologFlags=Contain meanwhile, as releases after 24.11 have it always: each job has an extern step."""
+        """Set PrologFlags=Contain in the block, the default of releases after 24.11: each job has an extern step."""
         if self.sh("grep -q ^PrologFlags=Contain /etc/slurm/slurm.conf").returncode == 0:
             yield
             return
@@ -109,7 +109,7 @@ class Slurm:
 
 
 def build_plugin(folder: Path) -> Path:
-    """The plugin and the helper, compiled in the trixie root against Slurm's own header, and made-up GPUs; returns the folder."""
+    """Build the plugin and the helper in the trixie root against Slurm's own header, and create fake GPUs; return the folder."""
     script = 'mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" make -s -C /mnt BUILD=/srv'
     subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
     (folder / "devices").mkdir()
@@ -120,7 +120,7 @@ def build_plugin(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What build_plugin made."""
+    """Return the folder of build_plugin."""
     return build_plugin(tmp_path_factory.mktemp("plugin"))
 
 
@@ -131,7 +131,7 @@ AUTHS = ["slurm", "munge"] if os.environ.get("SPANK_TEST_ALL") else ["slurm"]
 
 @pytest.fixture(scope="session", params=KINDS)
 def slurm(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """Slurm as the machine's root, and in a user namespace with a pod's capabilities."""
+    """Start Slurm as the machine's root, and in a user namespace with a pod's capabilities."""
     kind = PODS[request.param]
     work = tmp_path_factory.mktemp("slurm")
     up = [str(HERE / "slurm/up"), str(TRIXIE), str(work), str(plugin)]
@@ -145,7 +145,7 @@ def slurm(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest
 
 
 def wait_until_ready(pod: subprocess.Popen[bytes], userns: bool, log: Path) -> Slurm:
-    """Waits for slurmd; the pod's own shell is the only child's only child, whose children are the daemons."""
+    """Wait for slurmd; the pod's own shell is the only child's only child, and its children are the daemons."""
     for _ in range(300):
         assert pod.poll() is None, log.read_text()
         time.sleep(0.1)
@@ -165,7 +165,7 @@ def processes(slurm: Slurm) -> list[str]:
 
 
 def wait_idle(slurm: Slurm) -> str:
-    """What the node says once no job is left; a plan that backfill made for a job that is gone (``planned``) leaves it idle."""
+    """Return the node's state once no job is left; a plan of backfill for a job that has ended (``planned``) counts as idle."""
     for _ in range(100):
         state = slurm.sh("squeue -h; sinfo -h -N -o '%T %E'").stdout.strip().replace("planned", "idle")
         if state == "idle none":
@@ -175,7 +175,7 @@ def wait_idle(slurm: Slurm) -> str:
 
 
 def settled(slurm: Slurm, count: str, wanted: str) -> str:
-    """What a script counts, asked again for 10 s until it is what is wanted: a process that has ended may be seen a moment longer."""
+    """Return a script's count, and retry for 10 s until it has the wanted value: a process that has ended may be visible a moment longer."""
     end = time.monotonic() + 10
     while (now := slurm.sh(count).stdout) != wanted and time.monotonic() < end:
         time.sleep(0.1)

@@ -1,8 +1,8 @@
-"""Runs in the pod of slurm/up as root: has a user's step open files by links that are made when slurmstepd's numbers are known.
+"""Makes a user's step open files through links that are created when slurmstepd's numbers are known; runs in the pod of slurm/up as root.
 
-`ways.py USER WAY TEMPLATE...`. A user gives names to Slurm before there is a slurmstepd. This holds the lock of the job's record,
-for which slurmstepd waits before it opens anything; meanwhile a link can name its pid and threads. Prints what came of each template as
-JSON, one line each.
+`ways.py USER WAY TEMPLATE...`. A user names files before slurmstepd exists. The program holds the lock of the job's record, for which
+slurmstepd waits before it opens a file; in the meantime it creates a link with slurmstepd's pid and threads. It prints the result of each
+template as JSON, one line each.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def slurmstepds() -> set[int]:
 
 
 def outside(pid: int) -> int:
-    """A thread of it that stays in the pod."""
+    """Return a thread of slurmstepd that stays in the pod."""
     own = Path("/proc/self/ns/mnt").readlink()
     for thread in Path(f"/proc/{pid}/task").iterdir():
         if thread.name != str(pid) and (thread / "ns/mnt").readlink() == own:
@@ -55,7 +55,7 @@ def outside(pid: int) -> int:
 
 
 def newcomer(before: set[int]) -> int:
-    """The slurmstepd that came, as soon as its main thread waits for the lock."""
+    """Return the new slurmstepd, as soon as its main thread waits for the lock."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         for pid in slurmstepds() - before:
@@ -67,7 +67,7 @@ def newcomer(before: set[int]) -> int:
 
 
 def try_one(user: str, way: str, job: str, template: str) -> dict[str, str]:
-    """One step: it waits for the lock, the link is made, and it goes on."""
+    """Run one step: it waits for the lock, the link is created, and the step continues."""
     inside = JAIL / ("root" if user == "root" else f"home/{user}")
     link, said = inside / "link0", inside / "said0"
     for each in (link, said):

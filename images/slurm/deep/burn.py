@@ -1,7 +1,7 @@
-"""All GPUs of a node multiply the same large matrices again and again, and each product is compared with the GPU's first one, bit by bit.
+"""All GPUs of a node multiply the same large matrices repeatedly, and each product is compared with the GPU's first one, bit by bit.
 
-The same product by the same program on the same GPU has the same bits; where it has not, the GPU computes wrongly. The first products of all GPUs
-are compared too, within rounding. It needs PyTorch in the jail.
+The same product by the same program on the same GPU has the same bits; if it differs, the GPU computes wrongly. The first products of all
+GPUs are also compared, within rounding. The script needs PyTorch in the jail.
 """
 
 import time
@@ -12,7 +12,7 @@ _PIECE = 8
 
 
 def burn(torch, seconds, size):
-    """One table for each GPU: part, model, Tflop/s, products, and how many of them were wrong."""
+    """Return one row for each GPU: its index, model, Tflop/s, number of products, and number of wrong products."""
     gpus = [Gpu(torch, index, size) for index in range(torch.cuda.device_count())]
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -25,7 +25,7 @@ def burn(torch, seconds, size):
 
 
 class Gpu:
-    """One GPU, its matrices, and what it has done."""
+    """One GPU, its matrices, and its counts of products."""
 
     def __init__(self, torch, index, size):
         self._torch, self._index, self._size = torch, index, size
@@ -38,7 +38,7 @@ class Gpu:
         self._wrong, self._rounds, self._busy, self._best = 0, 0, None, 0.0
 
     def ask(self):
-        """Start some products, without waiting; two events on the GPU tell how long they take."""
+        """Start some products without waiting; two events on the GPU measure their duration."""
         with self._torch.cuda.device(self._index):
             began, ended = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
             began.record()
@@ -47,7 +47,7 @@ class Gpu:
         self._busy = (began, ended, products)
 
     def answer(self):
-        """Wait for them and compare them."""
+        """Wait for the products and compare them."""
         began, ended, products = self._busy
         ended.synchronize()
         self._best = max(self._best, 2.0 * self._size**3 * _PIECE / (began.elapsed_time(ended) / 1000) / 1e12)
@@ -55,7 +55,7 @@ class Gpu:
         self._rounds += _PIECE
 
     def table(self, middle):
-        """What is to be said of it; one whose first product differs from the others' has all wrong."""
+        """Return the readings of a GPU; if its first product differs from those of the others, all its products count as wrong."""
         differs = abs(self.sum - middle) > 1e-3 * abs(middle)
         return {
             "part": f"GPU {self._index}",

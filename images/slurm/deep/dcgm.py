@@ -1,8 +1,8 @@
-"""NVIDIA's diagnostics, by `dcgmi diag -r LEVEL -j`, where DCGM is installed in the jail.
+"""Runs NVIDIA's diagnostics, `dcgmi diag -r LEVEL -j`, if DCGM is installed in the jail.
 
-Its JSON names a test, and for each GPU Pass, Fail, Warn or Skip. A failure that DCGM itself calls one of the configuration (persistence mode is off)
-is the same on all nodes and no fault of one: it is counted apart.
-Source: DCGM's NvvsJsonStrings.h (3: gpu_ids, warnings as texts; 4: entity_id, warnings with error_severity) and dcgm_errors.h (severity 5).
+Its JSON names a test, and for each GPU Pass, Fail, Warn or Skip. A failure that DCGM classifies as one of the configuration (persistence
+mode is off) is the same on all nodes and not a fault of one node: it is counted separately. Source: DCGM's NvvsJsonStrings.h (3: gpu_ids,
+warnings as texts; 4: entity_id, warnings with error_severity) and dcgm_errors.h (severity 5).
 """
 
 import json
@@ -16,7 +16,7 @@ _CONFIGURATION = 5
 
 
 def parse(text):
-    """The reading without its node, or None where there is none: no JSON, or no test that ran."""
+    """Return the reading without its node, or None if the output is not JSON or no test ran."""
     start, end = text.find("{"), text.rfind("}")
     try:
         found = json.loads(text[start : end + 1])
@@ -43,18 +43,18 @@ def parse(text):
 
 
 def is_configuration(result):
-    """Whether all that a result complains of is how the node is set up."""
+    """Return whether all warnings of a result are about the node's configuration."""
     severities = [each.get("error_severity") for each in result.get("warnings") or () if isinstance(each, dict)]
     return bool(severities) and all(each == _CONFIGURATION for each in severities)
 
 
 def whose(result):
-    """The GPU of a result."""
+    """Return the GPU of a result."""
     return result.get("entity_id", result.get("gpu_ids", "?"))
 
 
 def warning(result):
-    """What a result complains of first."""
+    """Return the first warning of a result."""
     said_of_it = result.get("warnings") or result.get("info") or ["no reason given"]
     first = said_of_it[0] if isinstance(said_of_it, list) else said_of_it
     return " ".join(str(first.get("warning", first) if isinstance(first, dict) else first).split())

@@ -1,7 +1,7 @@
-"""Bus bandwidth of all-reduce between GPUs, by all_reduce_perf of nccl-tests (or rccl-tests), which has to be in the jail.
+"""Measures the bus bandwidth of all-reduce between GPUs with all_reduce_perf of nccl-tests (or rccl-tests), which must be in the jail.
 
-One large size and nothing else: its own average is over all sizes, and small ones hide a slow link. A program that was built without MPI measures
-each node by itself where several were meant; that is told, and not taken for a result.
+It uses one large size only: the program's own average is over all sizes, and small ones hide a slow link. A program that was built without
+MPI measures each node separately even if several take part; that is reported as an error, not as a reading.
 """
 
 import os
@@ -18,7 +18,7 @@ _WRONG = re.compile(r"^# Out of bounds values\s*:\s*(\d+)", re.M)
 
 
 def parse(text):
-    """What the program printed: bus bandwidth in GB/s of the last size, sums that were wrong, and who took part."""
+    """Return the reading in the program's output: bus bandwidth in GB/s of the last size, number of wrong sums, and the GPUs that took part."""
     ranks = [match.groupdict() for match in _RANK.finditer(text)]
     rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d+\s+\d+\s+[a-z]", line)]
     if not ranks or not rows:
@@ -37,7 +37,7 @@ def parse(text):
 
 
 def reading(found, gpus, tasks, node):
-    """The reading, or a sentence where not all took part."""
+    """Return the reading, or a sentence if some tasks did not take part."""
     if found["ranks"] != gpus * tasks:
         built = ": was it built with MPI?" if tasks > 1 and found["ranks"] == gpus else ""
         return f"{found['ranks']} of {gpus * tasks} GPUs took part{built}"
@@ -47,7 +47,7 @@ def reading(found, gpus, tasks, node):
 
 
 def program(tasks):
-    """Where the program is, the one with MPI first where there are several nodes."""
+    """Return the path of the program; for several nodes the one with MPI is preferred."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *_FOLDERS])
     for name in _NAMES[:: -1 if tasks > 1 else 1]:
         found = shutil.which(name, path=path)
@@ -57,7 +57,7 @@ def program(tasks):
 
 
 def main():
-    """Run the program in every task; task 0 reads what it prints."""
+    """Run the program in every task; task 0 reads its output."""
     rank, tasks, node = said.place()
     asked = said.given({"gpus": 8, "size": "8G", "iterations": 20})
     words = [program(tasks), "-b", asked["size"], "-e", asked["size"], "-g", str(asked["gpus"]), "-c", "1"]

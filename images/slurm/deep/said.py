@@ -1,6 +1,6 @@
-"""How the scripts for GPUs answer: one JSON line with readings, or a sentence and exit code 2, which says that nothing is known.
+"""The output of the GPU scripts: one JSON line with readings, or a sentence and exit code 2, which means that there is no reading.
 
-They run in the jail by its own python3, whatever its version from 3.8 on, and with nothing but its library, so they share no code with Soperator.
+They run in the jail with its own python3 of version 3.8 or newer, and use only its standard library, so they share no code with Soperator.
 """
 
 import json
@@ -10,13 +10,13 @@ import sys
 
 
 def broken(sentence):
-    """End without a reading: neither a pass nor a failure of the node."""
+    """End with exit code 2: there is no reading, so the node neither passes nor fails."""
     print(f"deep: {pathlib.Path(sys.argv[0]).stem}: {sentence}", file=sys.stderr)
     sys.exit(2)
 
 
 def given(otherwise):
-    """What stands as key=value on the command line, over what stands in for it; numbers become numbers."""
+    """Return the key=value arguments of the command line over the defaults; numbers are converted."""
     found = dict(otherwise)
     for word in sys.argv[1:]:
         key, is_one, value = word.partition("=")
@@ -30,7 +30,7 @@ def given(otherwise):
 
 
 def place():
-    """The number of this task, how many there are, and the Slurm node."""
+    """Return the number of this task, the number of tasks, and the Slurm node."""
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     return int(os.environ.get("SLURM_PROCID", "0")), int(os.environ.get("SLURM_NTASKS", "1")), node
 

@@ -1,7 +1,7 @@
-"""``python -m local.bench.exporter``: measure, and write docs/reports/exporter.md.
+"""``python -m local.bench.exporter``: measures, and writes docs/reports/exporter.md.
 
-With `--real SOCKET KEY PID` a real slurmrestd that listens at a socket is read first, its own CPU time measured too, and the page is
-docs/reports/exporter-real.md.
+With `--real SOCKET KEY PID` the exporter first reads from a real slurmrestd at that socket, the CPU time of slurmrestd is measured too, and
+the page is docs/reports/exporter-real.md.
 """
 
 import argparse
@@ -31,9 +31,10 @@ STORM = 100
 
 @dataclass
 class Measured:
-    """What one reading of everything cost; CPU and wall in seconds by source, scrapes in ms, memory in MiB; `stormed` while many ask and do not read.
+    """The cost of one reading of all sources: CPU and wall time in seconds by source, scrapes in ms, memory in MiB.
 
-    A scrape is its wall time, and how long of it the exporter wanted to run and had no CPU, for something else had it.
+    `stormed` are scrapes while many clients send requests and do not read the responses. A scrape has its wall time, and the time for which
+    the exporter was runnable but waited for a CPU.
     """
 
     title: str
@@ -45,7 +46,7 @@ class Measured:
 
 
 def measure(title: str, *words: str, url: str = "http://rest") -> Measured:
-    """Run the exporter's child, and scrape it all the while."""
+    """Run the exporter's child process, and scrape it until it ends."""
     port = _free_port()
     command = [sys.executable, "-m", "local.bench.exporter.child", url, str(port), *words]
     environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}", "MALLOC_ARENA_MAX": "1"}
@@ -88,12 +89,12 @@ def _scrape(port: int, pid: int, scrapes: list[tuple[float, float]], done: threa
 
 
 def _kept_waiting(pid: int) -> float:
-    """For how many ms a process has waited for a CPU. Source: Documentation/scheduler/sched-stats.rst of Linux."""
+    """Return for how many ms a process has waited for a CPU. Source: Documentation/scheduler/sched-stats.rst of Linux."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e6
 
 
 def _storm(port: int, pid: int) -> float:
-    """The peak memory in MiB after a hundred scrapers that ask and do not read."""
+    """Return the peak memory in MiB after a hundred scrapers that send requests and do not read the responses."""
     asked = [socket.create_connection(("127.0.0.1", port)) for _ in range(STORM)]
     for each in asked:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -112,7 +113,7 @@ def _free_port() -> int:
 
 
 def stand_in(nodes: int, jobs: int) -> Measured:
-    """Measure against made-up answers."""
+    """Measure against the fake slurmrestd."""
     command = [sys.executable, "-m", "local.bench.exporter.standin", str(nodes), str(jobs)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     try:
@@ -125,7 +126,7 @@ def stand_in(nodes: int, jobs: int) -> Measured:
 
 
 def real(address: str, key: str, pid: int) -> Measured:
-    """Measure against a real slurmrestd with whatever its cluster has."""
+    """Measure against a real slurmrestd with the nodes and jobs of its cluster."""
     before = _cpu(pid)
     found = measure("a real slurmrestd", key, address)
     found.title = f"a real slurmrestd, {sum(found.said['jobs'].values()):,.0f} jobs"
@@ -139,7 +140,7 @@ def _cpu(pid: int) -> float:
 
 
 def table(found: list[Measured]) -> str:
-    """The page's table."""
+    """Return the table of the page."""
     lines = [
         "| figure | " + " | ".join(each.title for each in found) + " | goal |",
         "|---|" + "---:|" * len(found) + "---|",

@@ -1,6 +1,7 @@
-"""The exporter in a process of its own: serves while it reads each source once, and prints what that cost as one line of JSON.
+"""The exporter in its own process: it serves while it reads each source once, and prints the cost as one line of JSON.
 
-`python -m local.bench.exporter.child URL PORT [KEY SOCKET]`: a stand-in at the URL, or a real slurmrestd at a socket with the key of its tokens.
+`python -m local.bench.exporter.child URL PORT [KEY SOCKET]`: a fake slurmrestd at the URL, or a real one at a socket with the key of its
+tokens.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from soperator.slurmrest.token import sign
 
 
 async def main(url: str, port: int, secret: bytes = b"", socket: str = "") -> None:
-    """Read once, and serve until killed."""
+    """Read each source once, and serve until a signal ends the process."""
     transport = httpx2.AsyncHTTPTransport(uds=socket) if socket else None
 
     def credentials() -> tuple[str, str]:
@@ -42,7 +43,7 @@ async def main(url: str, port: int, secret: bytes = b"", socket: str = "") -> No
 
 
 def _peak() -> float:
-    """The most memory that this process ever had, in MiB."""
+    """Return the peak resident memory of this process in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 

@@ -1,7 +1,7 @@
-"""A slurmrestd that makes its answers up while it sends them: `python -m local.bench.exporter.standin NODES JOBS` prints its port.
+"""A fake slurmrestd that generates its responses while it sends them: `python -m local.bench.exporter.standin NODES JOBS` prints its port.
 
-The first record of each recorded answer (tests/unit/agents/exporter/answers) is sent again and again under other names, filled up to the size that a
-real one has. Users, accounts and partitions are as many as a large site has.
+It sends the first record of each recorded response (tests/unit/agents/exporter/answers) many times under other names, padded to the size of
+a real record. It has as many users, accounts and partitions as a large site.
 """
 
 import json
@@ -18,7 +18,7 @@ _NUMBER, _USER, _ACCOUNT, _PARTITION = "900000001", "user-00001", "account-001",
 
 
 def record(what: str) -> str:
-    """One record as text, in which the names stand that are replaced."""
+    """Return one record as text with placeholders for the names."""
     found = json.loads((ANSWERS / f"{what}.json").read_text())[what][-1 if what == "nodes" else 0]
     if what == "jobs":
         found |= {"job_id": int(_NUMBER), "user_name": _USER, "account": _ACCOUNT, "partition": _PARTITION}
@@ -32,7 +32,7 @@ def record(what: str) -> str:
 
 
 def pieces(what: str, count: int) -> Iterator[bytes]:
-    """An answer of so many records, piece by piece."""
+    """Yield a response with `count` records, in chunks."""
     answer = json.loads((ANSWERS / f"{what}.json").read_text())
     one = record(what)
     yield f'{{\n  "{what}": [\n'.encode()
@@ -51,7 +51,7 @@ def _pretty(value: object) -> str:
 
 
 def serve(counts: dict[str, int]) -> ThreadingHTTPServer:
-    """The server, on a port of its own."""
+    """Start the server on its own port."""
     sizes = {what: sum(map(len, pieces(what, count))) for what, count in counts.items()}
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ def serve(counts: dict[str, int]) -> ThreadingHTTPServer:
                 self.wfile.write(piece)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Suppress the log line of a request."""
 
     return ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 

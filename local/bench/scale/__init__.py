@@ -1,6 +1,6 @@
-"""The operator at a size that no test machine has: a real API server, Nodes and pods by KWOK, and stand-ins for the rest.
+"""Measures the operator at a size that no test machine has: a real API server, Nodes and pods by KWOK, and fakes for the rest.
 
-Real are etcd, the API server and the operator's process, which knows nothing of the rest. KWOK (sigs.k8s.io/kwok) plays the kubelets: it makes a pod
-Running and Ready as soon as it has a Node, and removes one that is deleted. `town` plays, in one process of its own, the scheduler, the
-controllers of StatefulSets and Deployments, and slurmrestd with the slurmctld behind it.
+etcd, the API server and the operator's process are real. KWOK (sigs.k8s.io/kwok) simulates the kubelets: it sets a pod Running and Ready as
+soon as the pod has a Node, and removes deleted pods. `town` simulates, in one process, the scheduler, the controllers of StatefulSets and
+Deployments, and slurmrestd with its slurmctld.
 """

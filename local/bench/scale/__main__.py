@@ -1,6 +1,7 @@
 """`make bench-scale`: `python -m local.bench.scale [PART…] [--runs N] [--add] [--counts]`, PART of 1, 100, 1000, 5000, fifty, report.
 
-Measures, and writes its tables in docs/performance.md. It shares nothing with the local cluster: all listens on the loopback, on ports of its own.
+It measures, and writes its tables in docs/performance.md. It shares nothing with the local cluster: all programs listen on the loopback, on
+their own ports.
 """
 
 import argparse
@@ -54,7 +55,10 @@ def _measured() -> list[Measured]:
 
 
 def _count(goal: Goal, run: Run) -> float:
-    """A whole scene takes as long as the machine lets it, and is judged without what that adds; idling has a length."""
+    """Return the counts of a scene.
+
+    Its duration depends on the machine, so requests that grow with the duration are left out; the idle minute has a fixed length.
+    """
     return counts.without_time(run.value, run.parts) if goal.unit == "requests" else run.value
 
 

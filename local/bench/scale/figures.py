@@ -1,7 +1,7 @@
-"""What `make bench-scale` measures, what is good enough, and what a Go operator does on a machine of two cores.
+"""The figures of `make bench-scale`, their goals, and the values of a Go operator on a machine with two cores.
 
-The peer's values are Slinky's slurm-operator f2ed3fc of 2026-08-20, measured on 2026-11-22 with API server, KWOK and stand-ins of this bench, best of
-two runs; those of the rollout are of an earlier day and stage.
+The peer's values are those of Slinky's slurm-operator f2ed3fc of 2026-08-20, measured on 2026-11-22 with the API server, KWOK and the fakes
+of this bench, best of two runs; the values of the rollout are of an earlier day and version of the bench.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SIZES = (1, 100, 1000, 5000)
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure, its limit in `unit` (None for one that another figure judges), and the peer's value (None where it was not measured)."""
+    """One figure, its limit in `unit` (None for a figure without a limit), and the peer's value (None if it was not measured)."""
 
     key: str
     title: str

@@ -1,7 +1,7 @@
-"""KWOK as the kubelets of all Nodes: what it does to a pod and to a Node, and how it is started.
+"""KWOK as the kubelets of all Nodes: its Stages for pods and Nodes, and its start.
 
-There is no Lease for each Node: at a thousand Nodes these are a hundred writes a second that nobody here reads. What a watch of Nodes has in a real
-cluster, each kubelet's report every five minutes, is here too.
+Nodes have no Leases: at a thousand Nodes these would be a hundred writes a second that no program here reads. A watch of Nodes receives
+each kubelet's report every five minutes, as in a real cluster.
 """
 
 import json
@@ -66,7 +66,7 @@ _READY: Json = {"key": _IS_READY, "operator": "In", "values": ["True"]}
 
 
 def command(binary: Path, kubeconfig: Path, folder: Path) -> list[str]:
-    """Return the command; its configuration is written into the folder."""
+    """Return the command, and write its configuration into the folder."""
     config = folder / "kwok.yaml"
     config.write_text("\n---\n".join(json.dumps(each) for each in stages()))
     flags = [f"--kubeconfig={kubeconfig}", f"--config={config}", "--node-lease-duration-seconds=0"]
@@ -74,7 +74,7 @@ def command(binary: Path, kubeconfig: Path, folder: Path) -> list[str]:
 
 
 def stages() -> list[Json]:
-    """Every Stage: a pod that has a Node gets ready, one that is deleted goes, a Node is ready and reports."""
+    """Return every Stage: a pod with a Node becomes ready, a deleted pod is removed, a Node is ready and reports its status."""
     report = _stage("node-report", "Node", [_READY], {"statusTemplate": _NODE})
     report["spec"]["delay"] = dict(zip(_DELAYS, _REPORT_MS, strict=True))
     return [

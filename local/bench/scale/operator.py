@@ -1,7 +1,7 @@
-"""The operator as it is, to which every Service of the cluster is at one address: `python -m local.bench.scale.operator`.
+"""Runs the unchanged operator, and resolves every Service of the cluster to one address: `python -m local.bench.scale.operator`.
 
-It asks no proxy about slurmrestd, so the names of Services are answered here, in place of a cluster's DNS: each is at the address in
-SOPERATOR_BENCH_TOWN, on the port that the operator asks for.
+This process resolves the names of Services itself in place of a cluster's DNS: each has the address in SOPERATOR_BENCH_TOWN, on the port
+that the operator requests.
 """
 
 import os
@@ -15,7 +15,7 @@ SUFFIX = ".svc"
 
 
 def answering(address: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a getaddrinfo that knows every Service at the address, and asks the real one for other names."""
+    """Return a getaddrinfo that resolves every Service to the address, and passes other names to the real one."""
 
     def found(host: Any, *rest: Any, **more: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else host

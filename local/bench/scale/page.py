@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that this bench writes: the goals, each with what was measured and what the peer does, and a table by size."""
+"""Writes the part of docs/performance.md for this bench: each goal with the measured value and the peer's, and a table by size."""
 
 import statistics
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ _COLUMNS = {"created": "s", "ready": "s", "cpu": "s", "rss": "MiB", "requests": 
 
 
 def write(runs: Sequence[Run]) -> None:
-    """Put the tables of these runs into the page."""
+    """Write the tables of these runs into the page."""
     text = report.PAGE.read_text()
     tables = [report.facts(report.machine(), runs, "make bench-scale", "local.bench.scale"), goals(runs), sizes(runs)]
     report.PAGE.write_text(report.replace(text, "\n\n".join(tables), MARKS))
 
 
 def goals(runs: Sequence[Run]) -> str:
-    """Each goal with the runs made for it. It is judged by the best, which others on the machine disturbed least; its load stands beside it."""
+    """Return each goal with its runs. The best run decides, because other programs on the machine disturbed it least; its load is in the table."""
     lines = [
         "| figure | runs | best | at load | median | max | goal | peer | |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---|",
@@ -29,7 +29,7 @@ def goals(runs: Sequence[Run]) -> str:
 
 
 def sizes(runs: Sequence[Run]) -> str:
-    """What each size costs from the apply until all workers are idle in Slurm, best runs."""
+    """Return the table of the cost by size, from the apply until all workers are idle in Slurm, best runs."""
     lines = [
         "| workers | runs | last pod created | all ready | operator's CPU | its peak memory | its requests |",
         "|---:|---:|---:|---:|---:|---:|---:|",
@@ -57,7 +57,7 @@ def _best(values: Sequence[float], unit: str) -> str:
 
 
 def _show(value: float, unit: str) -> str:
-    """A value with its unit, to three digits."""
+    """Return a value with its unit, to three digits."""
     if unit == "requests":
         return f"{value:,.0f}"
     digits = 2 if value < 1 else 1 if value < 100 else 0

@@ -1,4 +1,4 @@
-"""What is done on the stage, and what is measured meanwhile."""
+"""The scenarios of the bench, and their measurements."""
 
 import json
 import time
@@ -18,7 +18,7 @@ _CLUSTERS, _EACH = 50, 3
 
 
 def grow(workers: int) -> None:
-    """One cluster that grows from nothing; then, at a thousand, a quiet minute and a rollout, and at five thousand the loss of a pod."""
+    """Create one cluster; at a thousand workers also measure an idle minute and a rollout, and at five thousand the loss of a pod."""
     with stage(nodes=workers) as scene:
         seen = record.look()
         began, at = scene.read(), time.time()
@@ -44,7 +44,7 @@ def grow(workers: int) -> None:
 
 
 def fifty() -> None:
-    """Fifty small clusters at once, each in a namespace of its own."""
+    """Create fifty small clusters at once, each in its own namespace."""
     with stage(nodes=_CLUSTERS) as scene:
         seen = record.look()
         names = [f"bench-{number}" for number in range(_CLUSTERS)]
@@ -106,7 +106,7 @@ def _replace(scene: Stage, workers: int, number: int) -> None:
 
 
 def _apply(scene: Stage, names: Sequence[str], workers: int) -> None:
-    """What `kubectl apply` of a cluster and its NodeSet in each namespace does; the claims are there before."""
+    """Apply a cluster and its NodeSet in each namespace, as `kubectl apply` does; the claims already exist."""
     scene.server.run(
         "apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _objects(names, workers)})
     )
@@ -142,7 +142,7 @@ def _ours(kind: str, name: str, namespace: str, spec: Object) -> Object:
 
 
 def _until(scene: Stage, namespace: str, holds: Callable[[Object], bool]) -> None:
-    """Wait until the status of a NodeSet, told for its present spec, holds."""
+    """Wait until the status of a NodeSet, for the current generation, satisfies the condition."""
 
     def told(seen: Object) -> bool:
         status = seen.get("status", {})
@@ -162,5 +162,5 @@ def _keep(scene: str, measured: dict[str, float], seen: record.Scene, parts: dic
 
 
 def _all_idle(status: Object, workers: int) -> bool:
-    """Whether Kubernetes calls every worker ready and Slurm calls it idle."""
+    """Return whether Kubernetes reports every worker as ready and Slurm reports it as idle."""
     return bool(status.get("readyReplicas") == status.get("idle") == workers)

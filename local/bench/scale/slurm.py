@@ -1,8 +1,8 @@
-"""A stand-in for slurmctld behind slurmrestd: a table of nodes without jobs, and the answers of data parser v0.0.42 about it.
+"""A fake slurmctld behind slurmrestd: a table of nodes without jobs, and responses of data parser v0.0.42 about them.
 
-Each node's record is whole (`node.json` is one that Slurm 24.11.5 gave out), for reading it is most of what a poll costs. A question with
-`update_time` is answered as 24.11 does: by 304 when nothing has changed since the second before it, and else by an error, for it asks for
-the partitions with the same time, and those have not changed.
+Each node's record is complete (`node.json` is a record of Slurm 24.11.5), because parsing it is most of the cost of a poll. A request with
+`update_time` gets the answer of 24.11: 304 if nothing has changed since the second before it, and otherwise an error, because 24.11
+requests the partitions with the same time, and those have not changed.
 """
 
 import json
@@ -21,7 +21,7 @@ _UNCHANGED_PARTITIONS = {"errors": [{"error": "Unspecified error", "description"
 
 @dataclass
 class Node:
-    """One node's record: its states, and who said what of it when; `text` is the whole of it as JSON."""
+    """One node's record: its states, and its reason with author and time; `text` is the whole record as JSON."""
 
     name: str
     states: list[str] = field(default_factory=lambda: ["IDLE", "DYNAMIC_NORM"])
@@ -36,7 +36,7 @@ class Node:
         self.write()
 
     def write(self) -> None:
-        """Make the text anew."""
+        """Render the text again."""
         at = {"set": True, "infinite": False, "number": self.reason_at}
         started = {"set": True, "infinite": False, "number": self.started}
         features = self.features or [self.name.rpartition("-")[0]]
@@ -54,13 +54,13 @@ class Slurm:
     changed: int = 0
 
     def register(self, name: str, now: float) -> None:
-        """What slurmctld does when a slurmd says its name: a new record, unless there is one."""
+        """Add a record when a slurmd registers, unless there is one, as slurmctld does."""
         if name not in self.nodes:
             self.nodes[name] = Node(name, started=int(now))
             self.changed = int(now)
 
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Json, now: float) -> tuple[int, bytes]:
-        """Answer a request: the HTTP status and the body; `path` is what follows the parser's version."""
+        """Answer a request with the HTTP status and the body; `path` is the part after the parser's version."""
         kind, _, name = path.strip("/").partition("/")
         if kind == "nodes" and verb == "POST":
             return self._set_fields(body, int(now))

@@ -1,4 +1,4 @@
-"""The scene: an API server with Nodes, those who play the rest, and the operator on it, for the length of a block."""
+"""The environment of a scenario: an API server with Nodes, KWOK and the fakes, and the operator, within a block."""
 
 import http.client
 import json
@@ -34,14 +34,14 @@ TOWN = "127.83.76.82"
 
 @dataclass(frozen=True)
 class Meter:
-    """What the operator has used so far: CPU seconds, and the moment."""
+    """The operator's use so far: CPU seconds, and the time of the reading."""
 
     cpu: float
     at: float
 
 
 class Stage:
-    """The API server as the administrator sees it, and the operator's process as the machine does."""
+    """The API server with the administrator's credentials, and the operator's process on the machine."""
 
     def __init__(self, server: Plane, pid: int, players: Sequence[subprocess.Popen[bytes]]) -> None:
         self.server, self.pid, self._players = server, pid, players
@@ -53,7 +53,7 @@ class Stage:
         self._asked = 0.0
 
     def ask(self, verb: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
-        """Send one request and return the answer; raises Failure for a refusal."""
+        """Send one request and return the response; raises Failure if the server refuses it."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         if time.monotonic() - self._asked > _IDLE_S:
             self._connection.close()  # the server may have done so too
@@ -67,7 +67,7 @@ class Stage:
         return answer
 
     def wait(self, what: str, path: str, holds: Callable[[Object], bool], patience: float = PATIENCE_S) -> Object:
-        """Look at an object until `holds`, and return it."""
+        """Read an object until `holds` is true for it, and return the object."""
         until = time.monotonic() + patience
         while not holds(seen := self.ask("GET", path)):
             self.check()
@@ -77,30 +77,30 @@ class Stage:
         return seen
 
     def check(self) -> None:
-        """Raise Failure when somebody has left the scene."""
+        """Raise Failure if a process of the stage has ended."""
         if ended := next((each for each in self._players if each.poll() is not None), None):
             logs = [self.server.folder / f"{name}.log" for name in ("operator", "town", "kwok")]
             said = "\n".join(f"{log.name}: {log.read_text()[-800:]}" for log in logs)
             raise Failure(f"{ended.args!r} has ended with {ended.returncode}:\n{said}")
 
     def read(self) -> Meter:
-        """Read the meter."""
+        """Read the operator's CPU time."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return Meter((int(fields[11]) + int(fields[12])) / _TICKS, time.time())
 
     def peak(self) -> float:
-        """The operator's largest resident memory so far, in MiB."""
+        """Return the operator's peak resident memory so far, in MiB."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
     def requests(self, since: float) -> list[audit.Request]:
-        """What the operator has asked for since a moment, from the API server's own log."""
+        """Return the operator's requests since a time, from the API server's audit log."""
         return audit.requests(audit.tail(self.server.audit_log, 0), plane.OPERATOR, since)
 
 
 @contextmanager
 def stage(nodes: int) -> Iterator[Stage]:
-    """A scene with so many Nodes, all Ready."""
+    """Run a stage with the given number of Nodes, all Ready."""
     with tempfile.TemporaryDirectory(prefix="soperator-scale-") as name, plane.running(Path(name)) as server:
         alone.install(server)
         with _players(server) as players, alone.operator(server, OPERATOR, SOPERATOR_BENCH_TOWN=TOWN) as operator:
@@ -114,7 +114,7 @@ def stage(nodes: int) -> Iterator[Stage]:
 
 @contextmanager
 def _players(server: Plane) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """KWOK, and the town."""
+    """Run KWOK and the fakes of `town`."""
     folder = server.folder
     command = kwok.command(binaries.folder() / "kwok", server.kubeconfig(plane.KWOK), folder)
     path = f"{REPOSITORY}:{REPOSITORY / 'src'}"

@@ -1,8 +1,8 @@
-"""The parts of a Kubernetes cluster that are played: `python -m local.bench.scale.town ADDRESS`.
+"""The simulated parts of a Kubernetes cluster: `python -m local.bench.scale.town ADDRESS`.
 
-Pods get Nodes in turn, each StatefulSet and Deployment of a cluster gets one pod and calls it ready, and at ADDRESS, on the port of its Service,
-answers the slurmrestd of every cluster: `local.bench.scale.operator` brings the operator's process here, and the Host of a request says
-whose it is. A worker registers with its cluster's Slurm when its pod is ready.
+It assigns pods to Nodes in turn, and gives each StatefulSet and Deployment of a cluster one pod and reports it as ready. The slurmrestd of
+every cluster answers at ADDRESS, on the port of its Service: `local.bench.scale.operator` directs the operator's process to it, and the
+Host header of a request names the cluster. A worker registers with its cluster's Slurm when its pod is ready.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _AT_ONCE = 8
 
 
 class Town:
-    """The players; `free` are the Nodes in the order in which they get pods."""
+    """The simulated components; `free` are the Nodes in the order in which they receive pods."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -42,7 +42,7 @@ class Town:
         self._group = asyncio.TaskGroup()
 
     async def run(self, address: str) -> None:
-        """Play until cancelled."""
+        """Run until cancelled."""
         pods: Store[Pod] = Store()
         nodes: Store[Meta] = Store()
         reading = Informer(self._api, InformerSource(kinds.NODE, Meta), nodes)
@@ -81,11 +81,11 @@ class Town:
             )
 
     def slurm(self, namespace: str, cluster: str) -> Slurm:
-        """The Slurm of a cluster."""
+        """Return the fake Slurm of a cluster."""
         return self._slurm.setdefault((namespace, cluster), Slurm(changed=int(time.time())))
 
     async def _bind(self) -> None:
-        """What the scheduler does."""
+        """Assign pods to Nodes, as the scheduler does."""
         while True:
             meta = (await self._waiting.get()).metadata
             node = self._free[0]
@@ -104,7 +104,7 @@ class Town:
             self._group.create_task(self._run(kind, workload))
 
     async def _run(self, kind: Kind, workload: Custom) -> None:
-        """What the controller of a StatefulSet or Deployment of one replica does."""
+        """Create the pod of a StatefulSet or Deployment with one replica, as its controller does."""
         meta, template = workload.metadata, json.loads(bytes(workload.spec))["template"]
         name = {"name": f"{meta.name}-0", "namespace": meta.namespace}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"] | name, "spec": template["spec"]}
