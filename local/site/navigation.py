@@ -71,6 +71,7 @@ SLURM = Section(
 KUBERNETES = Section(
     "Kubernetes administrators",
     _howto(
+        "size",
         "scale-and-roll",
         "on-demand",
         "pod-template",

@@ -74,7 +74,7 @@ def _ours() -> dict[str, dict[str, Any]]:
     for file in ROOT.glob("charts/soperator-crds/templates/*.yaml"):
         spec = yaml.safe_load(file.read_text())["spec"]
         names = spec["names"]
-        for name in (names["plural"], names["singular"], *names.get("shortNames", [])):
+        for name in (names["plural"], names["singular"], *names.get("shortNames", []), *names.get("categories", [])):
             found[name] = spec["versions"][0]["schema"]["openAPIV3Schema"]
     return found
 

@@ -1,5 +1,6 @@
 """README's list of what is not there denies nothing that the API has a field for."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,29 @@ def test_what_has_a_field_is_not_said_to_be_missing(feature: str) -> None:
     model, path = FEATURES[feature]
     assert has(model, path), f"{model.__name__} has no {path}"
     assert feature not in missing(), f"README denies {feature}, and {model.__name__}.{path} switches it on"
+
+
+#: The figures of a row of README's table, and what they are called in docs/performance.md.
+MEASURED = {
+    "1,000 simulated workers: CPU until ready, peak memory": (
+        "1,000 workers: operator's CPU until all are ready",
+        "1,000 workers: operator's peak memory (VmHWM)",
+    ),
+    "50 clusters of 3 workers: all ready, CPU": ("50 clusters × 3 workers: all ready", "50 clusters × 3 workers: CPU"),
+}
+
+
+def cells(page: Path, first: str) -> list[str]:
+    """The cells of the row of a table that begins with a word, without emphasis."""
+    (row,) = re.findall(rf"^\| {re.escape(first)} \|(.*)\|$", page.read_text(), re.MULTILINE)
+    return [each.strip().strip("*") for each in row.split("|")]
+
+
+@pytest.mark.parametrize("row", MEASURED)
+def test_the_figures_of_the_comparison_are_the_measured_ones(row: str) -> None:
+    """A new run of `make bench-scale` takes README's table along: ours is the best run, and Slinky's the column peer."""
+    measured = [cells(README.parent / "docs/performance.md", name) for name in MEASURED[row]]
+    ours, original, slinky = cells(README, row)
+    assert original == "not measured"
+    assert ours == ", ".join(each[1] for each in measured)
+    assert slinky == ", ".join(each[6] for each in measured)

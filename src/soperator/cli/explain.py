@@ -23,7 +23,7 @@ def explain(
         typer.Option("--namespace", "-n", help="With jail: namespace of the objects; default: that of the kubeconfig."),
     ] = "",
 ) -> None:
-    """Explain a field of SlurmCluster or NodeSet: its type, default, limits and the fields inside it.
+    """Explain a field of a kind: its type, default, limits and the fields inside it. Without a field: list the kinds.
 
     With `jail`: print what the login nodes of a cluster, or the nodes of a NodeSet, mount for the jail, in which order, and why.
     """
