@@ -284,6 +284,18 @@ def test_a_deep_check_of_a_tenant_cordons_nothing(attempt: Try) -> None:
     assert attempt("HealthCheck", check | {"onFailure": "Drain"}) == ""
 
 
+def test_a_backup_of_a_tenant_has_a_password_of_its_own(attempt: Try) -> None:
+    """restic tells whether a password is right, so another's Secret could be guessed."""
+    backup = {
+        "clusterRef": {"name": "demo"},
+        "repository": {"claimName": "backups", "password": {"secretName": "other"}},
+    }
+    assert "a Secret that" in attempt("SlurmBackup", backup)
+    assert attempt("SlurmBackup", backup, token=ADMIN) == ""
+    mine = {"claimName": "backups", "password": {"secretName": "slurm-restic"}}
+    assert attempt("SlurmBackup", backup | {"repository": mine}) == ""
+
+
 def test_what_was_there_before_keeps_its_spec(attempt: Try, kubectl: Try) -> None:
     """Its labels and finalizers change, as the operator needs, and its spec changes only to what is allowed."""
     whole = {"clusterRef": {"name": "demo"}, "rdma": {"infiniband": True}}

@@ -152,11 +152,18 @@ async def test_a_suspended_one_makes_none(town):
         ({"claimName": "none"}, "no PersistentVolumeClaim in the namespace has this name"),
         ({"claimName": "demo-jail"}, "it is the claim of the cluster's jail"),
         ({"claimName": "demo-state"}, "it is the claim of the cluster's state"),
+        ({"claimName": "other-jail"}, "it is the claim of SlurmCluster other's jail"),
+        ({"claimName": "scratch"}, "it is the claim of the cluster's volumes"),
         ({"password": {"secretName": "none"}}, "no Secret in the namespace has this name"),
     ],
 )
 async def test_a_repository_that_cannot_be_safe_is_refused(town, repository, words):
     """A claim that users reach or that is lost with the state holds no backups; what is missing is named."""
+    seed(town, kinds.PVC, "scratch", spec={})
+    town.apply(kinds.SLURMCLUSTER, "other", {"jail": {"claim": {"name": "other-jail"}}})
+    volumes = {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "scratch"}}]}
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}} | volumes)
+    await town.settle()
     spec = SPEC | {"repository": SPEC["repository"] | repository, "runRequest": "now"}
     town.apply(kinds.SLURMBACKUP, "nightly", spec)
     await until(lambda: ready(town) == ("False", "InvalidSpec"))
@@ -201,3 +208,27 @@ async def test_the_pod_is_of_the_cluster_and_its_job_is_not(town):
     town.apply(kinds.SLURMCLUSTER, "demo", town.find(kinds.SLURMCLUSTER, "demo")["spec"] | {"login": {"replicas": 2}})
     await town.settle()
     assert job(town)["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+async def test_a_failed_job_does_not_outlive_its_cluster(town):
+    """Its pod would keep the claim of the state from being deleted, and a restoration waits for that."""
+    town.apply(kinds.SLURMBACKUP, "nightly", SPEC | {"runRequest": "now"})
+    await until(lambda: job(town))
+    ends(town, "soperator: it is full", 65)
+    await until(lambda: ready(town) == ("False", "BackupFailed"))
+    await town.settle()
+    assert job(town)
+    await town.operator.api.delete(kinds.SLURMCLUSTER, NS, "demo")
+    await until(lambda: job(town) is None)
+
+
+@pytest.mark.parametrize("kind", [kinds.JOB, kinds.CONFIGMAP])
+async def test_what_another_has_made_under_the_name_stays(town, kind):
+    """Names of two SlurmBackups may add up to one. It is named, and nobody is asked twice a second."""
+    seed(town, kind, JOB, spec={})
+    town.apply(kinds.SLURMBACKUP, "nightly", SPEC | {"runRequest": "now"})
+    await until(lambda: "is not this SlurmBackup's" in town.says(kinds.SLURMBACKUP, "nightly"))
+    requests = len(town.fake.requests)
+    await asyncio.sleep(60)
+    assert len(town.fake.requests) < requests + 30
+    assert "ownerReferences" not in town.find(kind, JOB)["metadata"]

@@ -7,7 +7,8 @@ because the SlurmCluster is the last object.
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,7 +17,12 @@ from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
+    from soperator.kube.kinds import Kind
+    from soperator.kube.objects import Secret
+    from soperator.kube.views import Meta, ObjectMeta
     from soperator.render.backup.restore import Restoration, Verb
+
+V = TypeVar("V", "Meta", "Secret")
 
 _PERIOD = 1.0
 #: Seconds after which a pod that has not begun is given up.
@@ -63,24 +69,36 @@ async def _restore(
         if not verify:
             await check_absent(api, said)
         found = await read(api, said)
+        check_content(said, found)
         say(summary(found))
         if not verify:
-            await carry_out(api, said, found, gap)
+            await carry_out(api, replace(said, snapshot=str(found["snapshot"])), found, gap)
 
 
 async def find_image(api: "Api") -> str:
-    """Return the image for backups with which the operator was installed; raises CliError without one."""
+    """Return the image for backups with which the operator was installed; raises CliError without one, or with several.
+
+    Whoever may create a Deployment somewhere could have one that looks like the operator's, and the image gets keys.
+    """
     import msgspec
 
     from soperator.kube.kinds import DEPLOYMENT
     from soperator.kube.views import Custom
 
+    images: dict[str, str] = {}
     for each in (await api.list(DEPLOYMENT, Custom, labels="app.kubernetes.io/name=soperator")).items:
         spec = msgspec.json.decode(each.spec, type=dict[str, Any])
         for container in spec["template"]["spec"]["containers"]:
             for variable in container.get("env", ()):
                 if variable["name"] == "SOPERATOR_IMAGE_BACKUP" and variable.get("value"):
-                    return str(variable["value"])
+                    images[str(variable["value"])] = f"{each.metadata.namespace}/{each.metadata.name}"
+    if len(images) > 1:
+        found = ", ".join(f"{image} of {where}" for image, where in sorted(images.items()))
+        raise CliError(
+            f"several Deployments look like the operator's and name different images for backups: {found}: give --image"
+        )
+    if images:
+        return next(iter(images))
     raise CliError(
         "no Deployment of the operator names an image for backups: install the chart soperator, or give --image"
     )
@@ -136,10 +154,22 @@ async def read(api: "Api", said: "Restoration") -> dict[str, Any]:
         await _delete(api, said, "read")
 
 
+def check_content(said: "Restoration", found: dict[str, Any]) -> None:
+    """Raise CliError if the snapshot has what no backup of this cluster has: its objects are created with the rights of who restores."""
+    from soperator.render.backup.restored import fault
+
+    if why := fault(found["objects"], found["secrets"], said.cluster):
+        raise CliError(
+            f"snapshot {found['snapshot']} is no backup that the operator made of {said.cluster}: {why}: "
+            "choose another --snapshot, and find out who wrote it"
+        )
+
+
 async def carry_out(api: "Api", said: "Restoration", found: dict[str, Any], gap: int) -> None:
-    """Restore keys, database and state, then the objects."""
+    """Restore keys, database and state, then the objects. `said` has the snapshot that was read, because `latest` may be another one meanwhile."""
     from soperator.render.backup.restored import first_job_id, restored_objects
 
+    await check_absent(api, said)  # reading takes a while
     first = first_job_id(int(found["manifest"]["nextJobId"]), gap)
     objects = restored_objects(found["objects"], said.namespace, first)
     state, database = await make_claims(api, said, objects, has_database="database" in found["manifest"])
@@ -183,43 +213,66 @@ async def make_claims(
         name = names.database(cluster.name)
         wanted[database_claim(cluster)] = None if own.name else claim(cluster, name, own, "ReadWriteOnce", owned=False)
     for name, body in wanted.items():
-        await _make_claim(api, said.namespace, name, body)
+        await _make_claim(api, said, name, body)
     return state_claim(cluster), database_claim(cluster) if has_database else ""
 
 
-async def _make_claim(api: "Api", namespace: str, name: str, body: dict[str, Any] | None) -> None:
-    from soperator.kube.errors import NotFound
+async def _make_claim(api: "Api", said: "Restoration", name: str, body: dict[str, Any] | None) -> None:
     from soperator.kube.kinds import PVC
     from soperator.kube.views import Meta
 
-    try:
-        await api.get(PVC, Meta, namespace, name)
-    except NotFound:
-        if body is None:
+    if await _lasting(api, PVC, Meta, said, name) is not None:
+        return
+    if body is None:
+        raise CliError(
+            f"the SlurmCluster names the PersistentVolumeClaim {name}, which does not exist: create it first"
+        )
+    body["metadata"].pop("ownerReferences", None)
+    await api.create(PVC, body)
+
+
+async def _lasting(api: "Api", kind: "Kind", view: "type[V]", said: "Restoration", name: str) -> "V | None":
+    """Return an object, or None; one that goes with the former cluster is waited for, because what is written to it would go too. Raises CliError."""
+    from soperator.kube.errors import NotFound
+
+    until = asyncio.get_running_loop().time() + _ENDS
+    while True:
+        try:
+            found = await api.get(kind, view, said.namespace, name)
+        except NotFound:
+            return None
+        if not _goes(found.metadata, said.cluster):
+            return found
+        if asyncio.get_running_loop().time() > until:
             raise CliError(
-                f"the SlurmCluster names the PersistentVolumeClaim {name}, which does not exist: create it first"
-            ) from None
-        body["metadata"].pop("ownerReferences", None)
-        await api.create(PVC, body)
+                f"{kind} {name} is being deleted with the former SlurmCluster {said.cluster}: "
+                "wait until it is gone; a pod may still hold it, also one that has ended"
+            )
+        await asyncio.sleep(_PERIOD)
+
+
+def _goes(meta: "ObjectMeta", cluster: str) -> bool:
+    """Return whether an object is being deleted, or will be, because it belongs to a SlurmCluster, none of which exists."""
+    from soperator.kube.kinds import SLURMCLUSTER
+
+    owners = ((each.kind, each.name) for each in meta.owner_references)
+    return meta.deletion_timestamp is not None or (SLURMCLUSTER.kind, cluster) in owners
 
 
 async def make_secrets(api: "Api", said: "Restoration", secrets: dict[str, dict[str, str]]) -> None:
     """Create the Secrets with keys; raises CliError before any is created if one exists with other content."""
     import base64
 
-    from soperator.kube.errors import NotFound
     from soperator.kube.kinds import SECRET
     from soperator.kube.objects import Secret
     from soperator.render.parts import labels
 
     missing = []
     for name, data in secrets.items():
-        try:
-            there = await api.get(SECRET, Secret, said.namespace, name)
-        except NotFound:
+        there = await _lasting(api, SECRET, Secret, said, name)
+        if there is None:
             missing.append(name)
-            continue
-        if {key: base64.b64decode(text) for key, text in data.items()} != dict(there.data):
+        elif {key: base64.b64decode(text) for key, text in data.items()} != dict(there.data):
             raise CliError(
                 f"Secret {name} exists in namespace {said.namespace} with other keys than the backup has: delete it, or rename it"
             )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.fields.health import CustomCheck
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
@@ -12,7 +13,7 @@ from soperator.api.slurmcluster import SlurmClusterSpec
 from tests.unit.model_fields import has
 
 POLICY = Path(__file__).parents[3] / "charts/soperator/templates/tenants.yaml"
-KINDS = (SlurmClusterSpec, NodeSetSpec, HealthCheckSpec)
+KINDS = (SlurmClusterSpec, NodeSetSpec, HealthCheckSpec, SlurmBackupSpec)
 NAMED = sorted(set(re.findall(r"variables\.spec((?:\.\??\w+)+)", POLICY.read_text())))
 
 

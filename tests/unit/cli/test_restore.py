@@ -1,6 +1,8 @@
 """`soperator restore` refuses a cluster that lives, and creates keys and claims before objects."""
 
+import asyncio
 import base64
+import contextlib
 
 import pytest
 
@@ -19,7 +21,7 @@ MANIFEST = {"slurm": "24.11.5", "stateTime": "2026-01-01T00:00:00Z", "nextJobId"
 
 def seed(fake, kind, name, **more):
     labels = more.pop("labels", {})
-    meta = {"name": name, "namespace": "slurm", "labels": labels}
+    meta = {"name": name, "namespace": "slurm", "labels": labels, **more.pop("meta", {})}
     fake.world.seed({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **more})
 
 
@@ -107,3 +109,114 @@ def test_a_summary_says_what_is_missing():
     assert "no database" in text
     assert "the next job id was 42" in text
     assert "1 NodeSet; 1 Secrets with keys" in text
+
+
+async def test_a_deployment_that_looks_like_the_operators_gives_no_image():
+    """Its image would get the keys; where two name one image, it is that."""
+    fake = FakeApi()
+
+    def operator(namespace, image):
+        variables = [{"name": "SOPERATOR_IMAGE_BACKUP", "value": image}]
+        spec = {"template": {"spec": {"containers": [{"env": variables}]}}}
+        meta = {"namespace": namespace}
+        seed(fake, kinds.DEPLOYMENT, "soperator", labels={"app.kubernetes.io/name": "soperator"}, meta=meta, spec=spec)
+
+    operator("soperator-system", "registry.test/backup:1")
+    operator("team", "registry.test/backup:1")
+    assert await restore.find_image(fake.api()) == "registry.test/backup:1"
+    operator("a-team", "evil.test/backup:1")
+    with pytest.raises(CliError, match=r"evil.test/backup:1 of a-team/soperator.*give --image"):
+        await restore.find_image(fake.api())
+
+
+OWNED = {"ownerReferences": [{"apiVersion": f"{GROUP}/v1alpha1", "kind": "SlurmCluster", "name": "demo", "uid": "old"}]}
+
+
+async def test_what_goes_with_the_former_cluster_is_waited_for(monkeypatch):
+    """Kubernetes deletes its claims and keys after it, and would delete what was written to them."""
+    monkeypatch.setattr(restore, "_PERIOD", 0.01)
+    fake = FakeApi()
+    seed(fake, kinds.PVC, "demo-state", meta=OWNED, spec={})
+    secret = {"data": KEYS["demo-auth-key"]}
+    seed(fake, kinds.SECRET, "demo-auth-key", meta=OWNED, **secret)
+    objects = [saved("SlurmCluster", "demo", {})]
+    parts = (
+        (kinds.PVC, "demo-state", restore.make_claims(fake.api(), SAID, objects, has_database=False)),
+        (kinds.SECRET, "demo-auth-key", restore.make_secrets(fake.api(), SAID, KEYS)),
+    )
+    for kind, name, part in parts:
+        task = asyncio.create_task(part)
+        await asyncio.sleep(0.1)
+        assert not task.done(), name
+        await fake.api().delete(kind, "slurm", name)
+        await task
+        assert "ownerReferences" not in fake.world.find(kind, "slurm", name)["metadata"]
+
+
+async def test_a_claim_that_does_not_go_is_named(monkeypatch):
+    """As one that a pod still holds."""
+    monkeypatch.setattr(restore, "_PERIOD", 0.01)
+    monkeypatch.setattr(restore, "_ENDS", 0.05)
+    fake = FakeApi()
+    seed(fake, kinds.PVC, "demo-state", meta=OWNED, spec={})
+    with pytest.raises(
+        CliError, match="PersistentVolumeClaim demo-state is being deleted with the former SlurmCluster demo"
+    ):
+        await restore.make_claims(fake.api(), SAID, [saved("SlurmCluster", "demo", {})], has_database=False)
+
+
+def found(**more):
+    objects = [saved("SlurmCluster", "demo", {})]
+    return {"snapshot": "01234567", "manifest": MANIFEST, "secrets": KEYS, "objects": objects} | more
+
+
+async def runs(monkeypatch, fake, what):
+    """`soperator restore` with pods that do at once what they shall; the reading one finds this."""
+
+    async def read(api, said):
+        return what()
+
+    async def nothing(*words):
+        pass
+
+    @contextlib.asynccontextmanager
+    async def connect(*words, **more):
+        yield fake.api()
+
+    monkeypatch.setattr(restore, "read", read)
+    monkeypatch.setattr(restore, "_reach", nothing)
+    monkeypatch.setattr("soperator.kube.api.Api.connect", connect)
+    how = ("latest", False, 10000, "registry.test/backup:1")
+    await restore._restore("demo", "slurm", ("backups", "restic", "restic", "password"), how)
+
+
+async def test_the_snapshot_that_was_read_is_the_one_that_is_written(monkeypatch):
+    """A backup that was still going on may have made a newer one meanwhile, with other keys."""
+    fake = FakeApi()
+    await runs(monkeypatch, fake, found)
+    written = [each.body for each in fake.requests if each.verb == "create" and each.where.plural == "pods"]
+    assert [each["spec"]["containers"][0]["args"] for each in written] == [["write", "01234567"]]
+    assert fake.world.find(kinds.SLURMCLUSTER, "slurm", "demo")
+
+
+async def test_a_cluster_that_came_while_the_snapshot_was_read_is_refused(monkeypatch):
+    """A GitOps tool may have created it, and the pod would write below its slurmctld."""
+    fake = FakeApi()
+
+    def reading():
+        seed(fake, kinds.SLURMCLUSTER, "demo", spec={})
+        return found()
+
+    with pytest.raises(CliError, match="SlurmCluster demo exists"):
+        await runs(monkeypatch, fake, reading)
+    assert fake.writes() == []
+
+
+async def test_a_planted_snapshot_creates_nothing(monkeypatch):
+    """Neither an object of another kind nor a Secret of another name."""
+    fake = FakeApi()
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {}}
+    for planted in ({"objects": [*found()["objects"], pod]}, {"secrets": {"other": {}}}):
+        with pytest.raises(CliError, match=r"snapshot 01234567 is no backup .*find out who wrote it"):
+            await runs(monkeypatch, fake, lambda planted=planted: found(**planted))
+    assert fake.writes() == []

@@ -8,7 +8,7 @@ from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.api.validation.validate import World
 from soperator.cli.request import REQUESTS as REQUESTED
 from soperator.policy.validation import cluster_problems
-from soperator.render.backup.restored import REQUESTS, first_job_id, restored_objects, with_first_job_id
+from soperator.render.backup.restored import REQUESTS, fault, first_job_id, restored_objects, with_first_job_id
 from tests.unit.model_fields import has
 
 CLUSTER = {
@@ -81,3 +81,53 @@ def test_the_operator_accepts_the_restored_cluster():
     )
     assert cluster_problems("demo", World(clusters={"demo": spec})) == []
     assert first_job_id(42, 10000) == 10042
+
+
+NODES = saved("NodeSet", {"clusterRef": {"name": "demo"}})
+
+
+@pytest.mark.parametrize(
+    ("planted", "words"),
+    [
+        ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {}}, "v1 Pod"),
+        (
+            {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "x"}},
+            "RoleBinding",
+        ),
+        (NODES | {"kind": "Secret"}, "Secret"),
+        (saved("NodeSet", {"clusterRef": {"name": "other"}}), "is of SlurmCluster other"),
+        (saved("NodeSet", {}), "is of SlurmCluster None"),
+        (saved("SlurmCluster", {}) | {"metadata": {"name": "other"}}, "is of SlurmCluster other"),
+        (saved("SlurmCluster", {}), "exactly one SlurmCluster"),
+        (NODES | {"metadata": []}, "without a name"),
+        (NODES | {"spec": "x"}, "without a name or a spec"),
+        ("text", "no list"),
+    ],
+)
+def test_what_no_backup_of_the_cluster_has_is_named(planted, words):
+    """Who knows the password may have written it, and it would be created with the rights of who restores."""
+    whole = [NODES, saved("SlurmCluster", {})]
+    assert fault(whole, ["demo-auth-key", "demo-jwt-key", "demo-ssh-host-keys", "demo-database-password"], "demo") == ""
+    assert words in fault([*whole, planted], [], "demo")
+    assert "Secret registry-password" in fault(whole, ["demo-auth-key", "registry-password"], "demo")
+    assert "exactly one" in fault([NODES], [], "demo")
+
+
+def test_of_the_metadata_only_what_a_person_writes_is_created():
+    """Neither owners nor finalizers, and no word of ours about the former cluster, such as that its jobs are abandoned."""
+    meta = {
+        "name": "demo",
+        "namespace": "kube-system",
+        "labels": {"team": "a"},
+        "annotations": {"note": "b", "slurm.soperator.io/abandon-jobs": "true", "slurm.soperator.io/accept-key": "v"},
+        "finalizers": ["x/y"],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}],
+    }
+    made = restored(NODES | {"metadata": meta, "status": {"x": 1}})["NodeSet"]
+    assert made["metadata"] == {
+        "name": "demo",
+        "namespace": "other",
+        "labels": {"team": "a"},
+        "annotations": {"note": "b"},
+    }
+    assert set(made) == {"apiVersion", "kind", "metadata", "spec"}

@@ -167,16 +167,19 @@ def validate_backup(name: str, spec: SlurmBackupSpec, world: World | None = None
 
 
 def _repository(spec: SlurmBackupSpec, world: World) -> Iterator[Problem]:
-    """Yield the problems of a repository: what it needs exists, and no part of the cluster has its files on the same claim."""
+    """Yield the problems of a repository: what it needs exists, and no part of a cluster of the namespace has its files on the same claim."""
     claim, secret = spec.repository.claim_name, spec.repository.password.secret_name
     if world.claims is not None and claim not in world.claims:
         yield Problem("spec.repository.claimName", claim, _no_claim("name another one"))
     if world.secrets is not None and secret not in world.secrets:
         remedy = "no Secret in the namespace has this name: create it with the password of the repository"
         yield Problem("spec.repository.password.secretName", secret, remedy)
-    for what, used in _claims_of(spec.cluster, world):
-        if used == claim:
-            remedy = f"it is the claim of the cluster's {what}, whose users or loss would reach the backups: name another claim"
+    for name in (spec.cluster, *(each for each in world.clusters if each != spec.cluster)):
+        whose = "the cluster" if name == spec.cluster else f"SlurmCluster {name}"
+        if what := next((what for what, used in _claims_of(name, world) if used == claim), ""):
+            remedy = (
+                f"it is the claim of {whose}'s {what}, whose users or loss would reach the backups: name another claim"
+            )
             yield Problem("spec.repository.claimName", claim, remedy)
 
 
@@ -191,8 +194,15 @@ def _claims_of(name: str, world: World) -> Iterator[tuple[str, str]]:
         ("jail", spec.jail.claim.name or f"{name}-jail"),
         ("database", database),
     )
-    mounts = [*spec.jail.submounts, *(each for member in world.members(name).values() for each in member.submounts)]
+    members = world.members(name).values()
+    mounts = [*spec.jail.submounts, *(each for member in members for each in member.submounts)]
     yield from (("submounts", each.claim_name) for each in mounts if each.claim_name)
+    volumes = [
+        *(each for member in members for each in member.volumes),
+        *(each.volume for each in mounts if each.volume),
+    ]
+    named = (each.get("persistentVolumeClaim") for each in volumes)
+    yield from (("volumes", str(each.get("claimName"))) for each in named if isinstance(each, dict))
 
 
 def _when(spec: HealthCheckSpec) -> Iterator[Problem]:

@@ -12,9 +12,9 @@ from typing import Any
 from soperator.api.base import Problem
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
-from soperator.kube.errors import AlreadyExists
+from soperator.kube.errors import AlreadyExists, NotFound
 from soperator.kube.objects import Job
-from soperator.kube.views import Custom
+from soperator.kube.views import Custom, Meta, ObjectMeta
 from soperator.policy.backup.schedule import Attempt, BackupSnapshot, BackupStep, decide
 from soperator.policy.validation import backup_problems
 from soperator.reconcile import pod_status
@@ -27,7 +27,7 @@ from soperator.render.backup.objects import MOST, SavedObject, objects_text
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Backup, Cluster
 from soperator.runtime.cache.store import Key
-from soperator.runtime.controller import PassOutcome, PermanentError
+from soperator.runtime.controller import PassOutcome, PermanentError, TransientError
 from soperator.runtime.status import ReportedCondition, timestamp
 
 #: Seconds until the next look: after a change, while a backup runs or its cluster is not ready, and at most.
@@ -61,6 +61,9 @@ class BackupControl:
         if obj.metadata.deletion_timestamp is not None:
             return PassOutcome("it is being deleted")
         backup, problems = self._read(obj)
+        if backup is not None and (left := self._left(backup)):
+            await self._forget(left)
+            return PassOutcome("its cluster is gone, and the Job of the last backup is deleted", _SOON)
         if backup is None or problems:
             said = "; ".join(map(str, problems))
             return await self._report(obj, {}, ReportedCondition("Ready", "False", "InvalidSpec", said), _LATER)
@@ -68,8 +71,7 @@ class BackupControl:
         if cluster is None:
             said = f"SlurmCluster {backup.spec.cluster} is refused: see its status"
             return await self._report(obj, {}, ReportedCondition("Ready", "False", "Waiting", said), _LATER)
-        found = self.operator.stores.children[kinds.JOB].get(key[0], names.backup(cluster.name, backup.name))
-        job = found if found and any(each.uid == backup.uid for each in found.metadata.owner_references) else None
+        job = self._job(backup)
         return await self._pass(BackupContext(obj, backup, cluster, job, attempt_of(job)))
 
     async def report_error(self, key: Key, error: Exception) -> None:
@@ -118,6 +120,20 @@ class BackupControl:
         await self._begin(context, step, now)
         return PassOutcome(f"a backup begins{f' for the request {step.request}' if step.request else ''}", _SOON)
 
+    def _job(self, backup: Backup) -> Job | None:
+        found = self.operator.stores.children[kinds.JOB].get(
+            backup.namespace, names.backup(backup.spec.cluster, backup.name)
+        )
+        return found if found and _is_of(found.metadata, backup) else None
+
+    def _left(self, backup: Backup) -> Job | None:
+        """Return the Job that has ended of a cluster that is gone or goes: its pod would keep the claims from being deleted."""
+        cluster = self.operator.stores.clusters.get(backup.namespace, backup.spec.cluster)
+        if cluster is not None and cluster.metadata.deletion_timestamp is None:
+            return None
+        job = self._job(backup)
+        return job if attempt_of(job).phase in ("succeeded", "failed") else None
+
     async def _forget(self, job: Job) -> None:
         meta = job.metadata
         await self.operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
@@ -129,14 +145,33 @@ class BackupControl:
                 f"the objects of SlurmCluster {context.cluster.name} are larger than a ConfigMap may be, so there is no backup of them"
             )
         api, cluster = self.operator.api, self.operator.stores.clusters.get(*context.cluster.key)
+        await self._refuse_foreign(kinds.CONFIGMAP, context)
         await api.apply(kinds.CONFIGMAP, render.render_objects(context.backup, context.cluster, text))
         slurm = str(self.operator.status.mine(cluster).get("slurm", "")) if cluster else ""
         body = render.render_job(context.backup, context.cluster, self.operator.defaults, step.request, slurm)
         body["metadata"].setdefault("annotations", {})[labels.SINCE] = str(int(now))
         try:
             await api.create(kinds.JOB, body)
-        except AlreadyExists:
-            return  # the cache does not show it yet
+        except AlreadyExists:  # the cache does not show it yet, or it is another's
+            await self._refuse_foreign(kinds.JOB, context)
+
+    async def _refuse_foreign(self, kind: kinds.Kind, context: BackupContext) -> None:
+        """Raise an error if an object of the backup's name is not this SlurmBackup's: names of two backups may add up to one."""
+        backup = context.backup
+        name = names.backup(context.cluster.name, backup.name)
+        try:
+            meta = (await self.operator.api.get(kind, Meta, backup.namespace, name)).metadata
+        except NotFound:
+            return
+        if any(
+            each.kind == "SlurmBackup" and each.name == backup.name and each.uid != backup.uid
+            for each in meta.owner_references
+        ):
+            raise TransientError(f"{kind} {name} of a former SlurmBackup {backup.name} is still being deleted")
+        if not _is_of(meta, backup):
+            raise PermanentError(
+                f"{kind} {name} exists and is not this SlurmBackup's, so it stays unchanged: delete it, or give the SlurmBackup another name"
+            )
 
     def _read(self, obj: Custom) -> tuple[Backup | None, list[Problem]]:
         backup = read_backup(obj)
@@ -225,6 +260,10 @@ class BackupControl:
         return PassOutcome(
             why or "nothing is due", min((each for each in (again, wait) if each is not None), default=None)
         )
+
+
+def _is_of(meta: ObjectMeta, backup: Backup) -> bool:
+    return any(each.uid == backup.uid for each in meta.owner_references)
 
 
 def _kept(status: Mapping[str, Any]) -> dict[str, Any]:

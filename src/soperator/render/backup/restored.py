@@ -2,12 +2,17 @@
 
 What happened once does not happen again: requests are left out, because a restored request to replace the jail would do so. Restored backups are
 suspended, so that they remove no snapshot before somebody has looked. Job ids go on above all that may have been given.
+
+Whoever knows the password of the repository and writes to its claim can write a backup. So of its objects only our kinds of this one cluster are
+created, with a name, labels and annotations, however much more it has.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from soperator.api.base import API_VERSION, GROUP
+from soperator.render.parts import names
 from soperator.render.parts.model import Object
 
 #: What is requested once, by kind: the path of the field.
@@ -16,7 +21,30 @@ REQUESTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "HealthCheck": (("when", "runRequest"),),
     "SlurmBackup": (("runRequest",),),
 }
+KINDS = frozenset({"SlurmCluster", "NodeSet", "HealthCheck", "SlurmAccount", "SlurmQOS", "SlurmBackup"})
 _LINE = re.compile(r"^[ \t]*FirstJobId[ \t]*=[ \t]*([0-9]+).*\n?", re.IGNORECASE | re.MULTILINE)
+
+
+def fault(objects: Any, secrets: Iterable[str], cluster: str) -> str:
+    """Return what in a backup is not of this cluster; empty if everything is."""
+    if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+        return "its objects are no list"
+    for each in objects:
+        meta, spec = each.get("metadata"), each.get("spec")
+        kind, name = each.get("kind"), meta.get("name") if isinstance(meta, dict) else None
+        if each.get("apiVersion") != API_VERSION or kind not in KINDS:
+            return f"it has an object of {each.get('apiVersion')} {kind}, which no backup has"
+        if not isinstance(name, str) or not isinstance(spec, dict):
+            return f"it has a {kind} without a name or a spec"
+        ref = spec.get("clusterRef")
+        of = name if kind == "SlurmCluster" else ref.get("name") if isinstance(ref, dict) else None
+        if of != cluster:
+            return f"its {kind} {name} is of SlurmCluster {of}"
+    if [each["kind"] for each in objects].count("SlurmCluster") != 1:
+        return "it does not have exactly one SlurmCluster"
+    own = (names.auth_key, names.jwt_key, names.host_keys, names.database_password)
+    foreign = sorted(set(secrets) - {each(cluster) for each in own})
+    return f"it has a Secret {foreign[0]}, which is none of its keys" if foreign else ""
 
 
 def restored_objects(objects: Sequence[Object], namespace: str, first_job_id: int) -> list[Object]:
@@ -48,7 +76,19 @@ def _restored(saved: Object, namespace: str, first: int) -> Object:
         extra = config.get("extraLines", {})
         lines = with_first_job_id(extra.get("slurm", ""), first)
         spec = {**spec, "config": {**config, "extraLines": {**extra, "slurm": lines}}}
-    return {**saved, "metadata": {**saved["metadata"], "namespace": namespace}, "spec": spec}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": saved["kind"],
+        "metadata": _metadata(saved["metadata"], namespace),
+        "spec": spec,
+    }
+
+
+def _metadata(saved: Mapping[str, Any], namespace: str) -> Object:
+    """Return the name, labels and annotations; not ours, each of which a person says of what is there once, such as that jobs are abandoned."""
+    notes = {key: text for key, text in (saved.get("annotations") or {}).items() if not key.startswith(f"{GROUP}/")}
+    kept = {"labels": saved.get("labels") or {}, "annotations": notes}
+    return {"name": saved["name"], "namespace": namespace} | {key: each for key, each in kept.items() if each}
 
 
 def _without(spec: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
