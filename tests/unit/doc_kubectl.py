@@ -165,3 +165,36 @@ def _marks(objects: list[str]) -> list[str]:
     known = {row.key for row in MARKS}
     keys = [re.split(r"=|-$", each)[0] for each in objects if each.startswith(f"{GROUP}/")]
     return [f"no annotation {key}" for key in keys if key not in known]
+
+
+#: A path of fields in a code span, with a value or without.
+PATH = re.compile(r"`([a-z]\w*(?:\[\])?(?:\.[a-zA-Z]\w*(?:\[\])?)+)(?:: [^`]*)?`")
+
+
+def unknown_paths(text: str) -> list[str]:
+    """The paths in code spans that begin as a spec of ours does, or with `spec` or `status`, and lead nowhere in any of our kinds."""
+    schemas = list({id(each): each for each in _ours().values()}.values())
+    tops = {name for each in schemas for name in each["properties"]["spec"]["properties"]}
+    wrong = []
+    for found in PATH.findall(text):
+        path = [each.removesuffix("[]") for each in found.split(".")]
+        if path[0] in tops:
+            path = ["spec", *path]
+        elif path[0] not in ("spec", "status"):
+            continue
+        if not any(_leads(schema, path) for schema in schemas):
+            wrong.append(found)
+    return wrong
+
+
+def _leads(schema: dict[str, Any], path: list[str]) -> bool:
+    """Whether a schema has a path; what it passes through to Kubernetes, and a map, may have any."""
+    here = schema
+    for name in path:
+        here = here.get("items", here)
+        if "properties" not in here:
+            return here.get("type") == "object" or "x-kubernetes-preserve-unknown-fields" in here
+        if name not in here["properties"]:
+            return False
+        here = here["properties"][name]
+    return True

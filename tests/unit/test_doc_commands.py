@@ -1,12 +1,16 @@
 """The commands of the pages, held against the programs: verbs and options, make targets, charts and values, kinds, fields, files."""
 
+import re
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.unit.doc_commands import PAGES, ROOT, Typed, faults, shell_blocks, split, typed
+from local.images import RECIPES
+from tests.unit.doc_commands import ANY_BLOCK, PAGES, ROOT, Typed, faults, shell_blocks, split, typed
+from tests.unit.doc_kubectl import unknown_paths
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -73,3 +77,43 @@ def test_the_checks_know_most_of_what_administrators_type() -> None:
     unknown = Counter(each.words[0] for each in found if faults(each) is None)
     assert {"kubectl", "helm", "make", "soperator"} & unknown.keys() == set()
     assert {"kubectl", "helm", "make", "soperator", "createuser"} <= {each.words[0] for each in found}
+
+
+#: What looks like a field of ours and is none: files, values of the chart `soperator`, fields of a claim and a pod.
+NO_FIELDS = {
+    "topology.conf",
+    "topology.yaml",
+    "gpu.sbatch",
+    "images.operator",
+    "images.prefix",
+    "spec.nodeName",
+    "spec.volumeName",
+}
+#: Decisions and reports are history, and the reference of a kind names the fields of its status without `status`.
+TODAY = [each for each in PAGES if not re.search(r"docs/(decisions|reports)/|reference/slurmcluster", str(each))]
+
+
+@pytest.mark.parametrize("page", TODAY, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_field_that_a_page_names_is_there(page: Path) -> None:
+    """A path such as `spec.drain.timeout` or `drain.timeout` leads to a field of one of our kinds."""
+    assert set(unknown_paths(ANY_BLOCK.sub("", page.read_text()))) - NO_FIELDS == set()
+
+
+def test_a_path_that_leads_nowhere_is_seen() -> None:
+    """A field of another name is reported; one below what is passed through is not."""
+    assert unknown_paths("`drain.timeout`, `drain.timout: 5m`, `spec.podTemplate.spec.hostNetwork`, `when.run`") == [
+        "drain.timout",
+        "when.run",
+    ]
+
+
+def test_the_page_about_images_names_each_of_them() -> None:
+    """Who pushes the images of the page has all that the chart `soperator` takes by default, also those that are built on request."""
+    page = (ROOT / "docs/howto/publish-charts.md").read_text()
+    images = yaml.safe_load((ROOT / "charts/soperator/values.yaml").read_text())["images"]
+    roles = set(images) - {"prefix", "tag", "pullPolicy", "pullSecrets"}
+    assert {"operator", "agents", "backup"} <= roles
+    (listed,) = re.findall(r"with the roles (.*?); a cluster that names no images", page, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", listed)) == roles
+    (built,) = re.findall(r"`python3 -m local.images build ([a-z ]+)`, and `list", page)
+    assert set(built.split()) == {each.name for each in RECIPES if each.optional} & roles

@@ -44,7 +44,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def objects(text: str) -> Iterator[str]:
-    """The YAML of our kinds: as it stands, or as the chart `slurm-cluster` makes it of values."""
+    """The YAML of our kinds: as it stands, as the chart `slurm-cluster` makes it of values, or a spec alone."""
     for block in blocks(text, "yaml"):
         documents = [each for each in yaml.safe_load_all(block) if each]
         if any(str(each.get("apiVersion", "")).startswith(GROUP) for each in documents):
@@ -52,6 +52,16 @@ def objects(text: str) -> Iterator[str]:
         elif any("nodeSets" in each for each in documents):
             (values,) = documents
             yield yaml.safe_dump_all(of_chart(values))
+        elif any(list(each) == ["spec"] for each in documents):
+            (spec,) = documents
+            kind = (
+                "HealthCheck"
+                if "check" in spec["spec"]
+                else "NodeSet"
+                if "clusterRef" in spec["spec"]
+                else "SlurmCluster"
+            )
+            yield yaml.safe_dump({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "demo"}, **spec})
 
 
 def of_chart(values: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:

@@ -24,7 +24,7 @@ def _lines() -> Iterator[str]:
     nodes = sum(each.most for each in cluster.METRICS if each.per == "node")
     whole = sum(each.most for each in cluster.METRICS if each.per == "cluster")
     yield (
-        f"A cluster has at most {whole} series, and {nodes} more for each Slurm node (none with `metrics.nodes: "
+        f"A cluster has at most {whole} series, and {nodes} more for each Slurm node (none with `metrics.exporter.nodes: "
         "false`). No job has its own series here."
     )
     yield "Values beyond the limit count under the name `other`."
