@@ -164,3 +164,8 @@ def test_includes_of_c_have_no_circle():
     except graphlib.CycleError as error:
         circle = [str(each.relative_to(ROOT)) for each in error.args[1]]
         raise AssertionError(circle) from None
+
+
+def test_no_package_lies_in_the_root():
+    """What a build fetched belongs into a cache or into `build`: once four wheels were committed with a change of the command line."""
+    assert [each.name for each in ROOT.iterdir() if each.suffix in {".whl", ".pyz", ".gz", ".deb"}] == []
