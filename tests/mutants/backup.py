@@ -35,6 +35,13 @@ BACKUP = [
         (f"{UNIT}/test_restic.py",),
     ),
     Mutant(
+        f"{AGENT}/restic.py",
+        '        return f"soperator,backup={self.maker}"\n',
+        '        return "soperator"\n',
+        "the weekly backups, to the retention of an hourly SlurmBackup",
+        (f"{UNIT}/test_restic.py",),
+    ),
+    Mutant(
         f"{AGENT}/restore.py",
         "    if former:\n",
         "    if False:\n",

@@ -20,7 +20,7 @@ Content = Literal["accounting", "keys", "objects", "state"]
 
 
 class Retention(Model):
-    """Which backups of the cluster stay in the repository; one that several rules keep counts for each of them."""
+    """Which backups of this SlurmBackup stay in the repository; one that several rules keep counts for each of them."""
 
     keep_last: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=7, description="Number of newest backups that stay. At least one always stays."
@@ -58,7 +58,7 @@ class SlurmBackupSpec(ClusterMember):
         description="A request to make a backup now. Any new word is one request, which is carried out once.",
     )
     suspend: bool = Field(default=False, description="Whether no new backups are made.")
-    retention: Retention = Field(default_factory=Retention, description="Which backups stay.")
+    retention: Retention = Field(default_factory=Retention, description="Which of its own backups stay.")
     repository: Repository = Field(description="Where the backups are.")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -24,7 +25,7 @@ def main(words: list[str]) -> int:
         match words:
             case ["take"]:
                 task = task_of(os.environ)
-                _say(json.dumps(take(task, Restic(f"{task.namespace}/{task.cluster}"))))
+                _say(json.dumps(take(task, Restic(f"{task.namespace}/{task.cluster}", maker=task.maker))))
             case ["read", snapshot]:
                 read(Restic(os.environ["SOPERATOR_HOST"]), snapshot)
                 time.sleep(_SHOWN)
@@ -39,6 +40,15 @@ def main(words: list[str]) -> int:
     return 0
 
 
+def pass_on_the_end() -> None:
+    """Let the programs that this one runs end with it where it is the first process of its container, which ignores SIGTERM otherwise.
+
+    A restic that is killed leaves its lock, for which the next backup would wait in vain until it is half an hour old.
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(-1, signal.SIGTERM))
+
+
 def _say(text: str) -> None:
     print(text, flush=True)
     if _LOG.exists():
@@ -46,4 +56,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    pass_on_the_end()
     sys.exit(main(sys.argv[1:]))

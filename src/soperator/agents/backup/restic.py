@@ -30,10 +30,11 @@ class RepositorySnapshot:
 
 @dataclass(frozen=True)
 class Restic:
-    """One repository; `host` is the name under which a cluster's snapshots are in it."""
+    """One repository; `host` is the name under which a cluster's snapshots are in it, `maker` that of the SlurmBackup that makes some of them."""
 
     host: str
     program: Sequence[str] = ("restic", "--no-cache", "--retry-lock", _PATIENCE)
+    maker: str = ""
 
     def prepare(self) -> None:
         """Create the repository if there is none, and remove locks that a killed process has left."""
@@ -50,7 +51,7 @@ class Restic:
 
     def backup(self, *folders: Path) -> RepositorySnapshot:
         """Back up folders as one snapshot. Links in them are stored as such and never followed."""
-        printed = self._run("backup", "--json", "--host", self.host, "--tag", "soperator", *map(str, folders)).stdout
+        printed = self._run("backup", "--json", "--host", self.host, "--tag", self._mine, *map(str, folders)).stdout
         return snapshot_of(printed)
 
     def check(self, part: str) -> None:
@@ -58,8 +59,13 @@ class Restic:
         self._run("check", f"--read-data-subset={part}")
 
     def forget(self, keep: Sequence[str]) -> None:
-        """Remove the snapshots of this cluster that the options, such as --keep-last=7, do not keep, and the data that only they had."""
-        self._run("forget", "--host", self.host, "--tag", "soperator", "--group-by", "host,tags", *keep, "--prune")
+        """Remove the snapshots of this SlurmBackup that the options, such as --keep-last=7, do not keep, and the data that only they had."""
+        self._run("forget", "--host", self.host, "--tag", self._mine, "--group-by", "host,tags", *keep, "--prune")
+
+    @property
+    def _mine(self) -> str:
+        """The tags of the snapshots of this SlurmBackup: a snapshot that is found has both."""
+        return f"soperator,backup={self.maker}"
 
     def restore(self, snapshot: str, folder: str, to: Path) -> None:
         """Restore a folder of a snapshot; each piece of data is compared with its hash."""

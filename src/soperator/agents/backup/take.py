@@ -38,13 +38,14 @@ class Folders:
 
 @dataclass(frozen=True)
 class BackupTask:
-    """What to back up: the cluster, the version of its Slurm, its database or None, and restic's options about what to keep."""
+    """What to back up: the cluster, the version of its Slurm, its database or None, what restic shall keep, and the SlurmBackup's name."""
 
     namespace: str
     cluster: str
     slurm: str
     database: Source | None
     keep: Sequence[str]
+    maker: str = ""
 
 
 def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> dict[str, Any]:
@@ -108,7 +109,12 @@ def task_of(env: Mapping[str, str], password: Path = Path("/etc/soperator/databa
             )
         keep = env["SOPERATOR_KEEP"].split()
         return BackupTask(
-            env["SOPERATOR_NAMESPACE"], env["SOPERATOR_CLUSTER"], env.get("SOPERATOR_SLURM", ""), database, keep
+            env["SOPERATOR_NAMESPACE"],
+            env["SOPERATOR_CLUSTER"],
+            env.get("SOPERATOR_SLURM", ""),
+            database,
+            keep,
+            env["SOPERATOR_BACKUP"],
         )
     except KeyError as error:
         raise BackupError(f"The variable {error.args[0]} is not set; the pod's template must give it.", True) from None

@@ -133,6 +133,7 @@ def _container(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str)
         "SOPERATOR_NAMESPACE": cluster.namespace,
         "SOPERATOR_CLUSTER": cluster.name,
         "SOPERATOR_SLURM": slurm,
+        "SOPERATOR_BACKUP": backup.name,
         "SOPERATOR_KEEP": keep_options(backup.spec.retention),
         **repository_env(backup.spec),
     }

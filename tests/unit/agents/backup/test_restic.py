@@ -1,6 +1,12 @@
 """restic's output and exit codes, with a program that plays restic."""
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +26,7 @@ def fake(tmp_path, body):
     program = tmp_path / "restic"
     program.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/log\n{body}\n')
     program.chmod(0o755)
-    return Restic("slurm/demo", (str(program),))
+    return Restic("slurm/demo", (str(program),), "nightly")
 
 
 def asked(tmp_path):
@@ -66,11 +72,15 @@ def test_a_lock_is_not_final(tmp_path):
     assert not failed.value.is_final
 
 
-def test_only_snapshots_of_the_cluster_are_forgotten(tmp_path):
-    """Another cluster's backups in the same repository stay."""
+def test_only_snapshots_of_the_slurmbackup_are_forgotten(tmp_path):
+    """Those of another cluster in the same repository stay, and those of another SlurmBackup of the same cluster, which may keep more."""
     fake(tmp_path, "exit 0").forget(["--keep-last=7", "--keep-daily=3"])
-    words = "forget --host slurm/demo --tag soperator --group-by host,tags --keep-last=7 --keep-daily=3 --prune"
+    tags = "--tag soperator,backup=nightly"
+    words = f"forget --host slurm/demo {tags} --group-by host,tags --keep-last=7 --keep-daily=3 --prune"
     assert asked(tmp_path) == [words]
+    (tmp_path / "log").unlink()
+    fake(tmp_path, f"echo '{json.dumps(SUMMARY)}'").backup(tmp_path)
+    assert asked(tmp_path) == [f"backup --json --host slurm/demo {tags} {tmp_path}"]
 
 
 @pytest.mark.parametrize(("name", "found"), [("latest", "bbbb"), ("aa", "aaaa"), ("a", None), ("cc", None)])
@@ -114,3 +124,26 @@ def test_nothing_is_removed_from_a_repository_that_fails_the_check(tmp_path):
     assert (tmp_path / "keys/demo-auth-key/slurm.key").read_bytes() == b"\0key"
     manifest = json.loads((tmp_path / "backup/manifest.json").read_text())
     assert (manifest["format"], manifest["slurm"], manifest["nextJobId"]) == (1, "24.11.5", 42)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
+def test_restic_can_remove_its_lock_when_the_pod_is_deleted(tmp_path):
+    """The first process of a container ignores SIGTERM unless it says otherwise; it passes it on and waits for what restic does."""
+    lines = [
+        "import subprocess",
+        "from soperator.agents.backup.__main__ import pass_on_the_end",
+        "pass_on_the_end()",
+        "print('begun', flush=True)",
+        "restic = 'trap \\'echo unlocked; exit 130\\' TERM; echo locked; while :; do sleep 0.1; done'",
+        "print(subprocess.run(['sh', '-c', restic]).returncode)",
+    ]
+    words = ["unshare", "--fork", "--pid", sys.executable, "-c", "\n".join(lines)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as started:
+        try:
+            assert [started.stdout.readline() for _ in range(2)] == ["begun\n", "locked\n"]
+            children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
+            os.kill(int(children[0]), signal.SIGTERM)
+            assert started.communicate(timeout=10)[0] == "unlocked\n130\n"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
