@@ -239,6 +239,20 @@ POLICY = [
     ),
     Mutant(
         f"{S}/node.py",
+        'record.reason_set_by_user or (SOMEBODY if record.reason else "")',
+        'record.reason_set_by_user or ""',
+        "the word of an administrator whom slurmrestd cannot name",
+        ("tests/unit/slurm/test_node.py", "tests/world/test_change.py"),
+    ),
+    Mutant(
+        f"{D}/cluster/jail_refill.py",
+        "return node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else OVERWRITE",
+        "return node.reason if node.is_administrators else OVERWRITE",
+        "an administrator's DOWN whose reason is that of a refill, which is lifted after the next one",
+        (f"{T}/test_refill.py",),
+    ),
+    Mutant(
+        f"{S}/node.py",
         "return self.reason_by not in _SIGNED and (self.is_draining or self.is_down)",
         "return self.reason_by not in _SIGNED and self.is_draining",
         "an administrator's DOWN",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import httpx2
 import pytest
 
+from soperator.slurm.node import SOMEBODY
 from soperator.slurmrest.bounded import Bound
 from soperator.slurmrest.client import SlurmError, SlurmRest
 from soperator.slurmrest.parser import PARSERS, Parser
@@ -96,6 +97,16 @@ class Real:
     async def set(self, name: str, state: str, reason: str) -> None:
         assert self.slurm.sh(f"scontrol update NodeName={name} State={state} Reason='{reason}'") == ""
 
+    async def begins_again(self, how: str) -> None:
+        if how == "reconfigure":
+            assert self.slurm.sh("scontrol reconfigure") == ""
+            await asyncio.sleep(2)
+        else:
+            await asyncio.to_thread(self.slurm.begins, signal=how)
+
+    async def without_name(self, user: str) -> None:
+        self.slurm.sh(f"sed -i /^{user}:/d /etc/passwd")
+
     async def reserve(self, name: str) -> None:
         words = f"ReservationName=kept Nodes={name} StartTime=now Duration=60 Users=root"
         assert "created" in self.slurm.sh(f"scontrol create {words}")
@@ -148,3 +159,52 @@ async def test_the_client_speaks_the_newest_parser_that_slurmrestd_has(stage: Re
 async def test_the_real_slurm(stage: Real, case) -> None:
     """What the operator counts on is so."""
     await case(stage)
+
+
+async def test_slurmctld_signs_what_it_says_of_a_silent_node_as_slurmuser(stage: Real) -> None:
+    """So that no lost machine looks like one that a person took out of service."""
+    await stage.register("w-0")
+    stage.slurm.sh("cat >> /etc/slurm/more.conf", "SlurmdTimeout=6\n")
+    await stage.begins_again("TERM")
+    stage.slurm.sh("pkill -KILL '^slurmd$'")
+
+    async def is_down() -> bool:
+        try:
+            return (await contract.node_of(stage)).is_down
+        except SlurmError:
+            return False
+
+    await contract.until(is_down, 60)
+    node = await contract.node_of(stage)
+    assert (node.reason.partition(" [")[0], node.reason_by, node.is_administrators) == ("Not responding", "slurm", False)
+
+
+@pytest.mark.parametrize("how", ["reconfigure", "TERM", "KILL"])
+async def test_who_signed_a_reason_is_known_after_slurmctld_began_again(stage: Real, how: str) -> None:
+    """It is in slurmctld's state, for a drain of the operator and one of a person."""
+    await stage.register("w-0", "w-1")
+    await stage.rest.drain("w-0", contract.REASON)
+    await stage.set("w-1", "DRAIN", contract.REASON)
+    await asyncio.sleep(6)  # slurmctld saves its nodes some seconds later
+    await stage.begins_again(how)
+
+    async def is_back() -> bool:
+        try:
+            return len(await stage.rest.nodes()) == 2
+        except SlurmError:
+            return False
+
+    await contract.until(is_back)
+    found = await stage.rest.nodes()
+    assert (found["w-0"].reason_by, found["w-0"].is_ours) == ("slurm", True)
+    assert (found["w-1"].reason_by, found["w-1"].is_ours, found["w-1"].is_administrators) == ("root", False, True)
+
+
+async def test_a_signer_whom_slurmrestd_cannot_name_has_no_name(stage: Real) -> None:
+    """slurmrestd's pod knows the users of its image alone: a person who is no user there signs so."""
+    await stage.register("w-0")
+    await stage.rest.drain("w-0", "bad disk")
+    await stage.without_name("slurm")
+    node = await contract.node_of(stage)
+    assert (node.reason, node.reason_by) == ("bad disk", SOMEBODY)
+    assert node.is_administrators

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from soperator.slurm.hostlist import compress, expand
+from soperator.slurm.node import REASON_PREFIX
 from soperator.slurmrest.parser import PARSERS
 
 _HOLD = {"ALLOCATED", "MIXED", "COMPLETING"}
@@ -207,9 +208,9 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             self.change(node, add={"NOT_RESPONDING"})
             self._due.append((self.wall() + self.silence, node["name"], "NOT_RESPONDING"))
 
-    def administrator(self, name, state, reason=""):
-        """`scontrol update` by root."""
-        self._update(self.nodes[name], {"state": [state]} | ({"reason": reason} if reason else {}), "root")
+    def administrator(self, name, state, reason="", by="root"):
+        """`scontrol update` by root, or by a person for whom slurmrestd has no name."""
+        self._update(self.nodes[name], {"state": [state]} | ({"reason": reason} if reason else {}), by)
 
     def change(self, node, add=frozenset(), drop=frozenset()):
         """Change the states of a node; its base comes first, its flags in the order in which they came."""
@@ -225,9 +226,10 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
                 self.change(self.nodes[name], drop={flag})
 
     def set(self, name, *states, reason=""):
-        """Make a node be in these states."""
+        """Make a node be in these states, with a reason in the operator's words that it has signed."""
+        signed = {"reason_set_by_user": "slurm"} if reason.startswith(REASON_PREFIX) else {}
         fields = {key: value for key, value in self.nodes.get(name, {}).items() if key in ("features", "weight")}
-        self.nodes[name] = {"name": name, "state": list(states), "reason": reason} | fields
+        self.nodes[name] = {"name": name, "state": list(states), "reason": reason} | fields | signed
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 

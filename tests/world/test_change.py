@@ -92,7 +92,8 @@ OURS = ["scale-in", "new pod template", "Node m is cordoned", "check disk: slow"
 
 @pytest.mark.parametrize("reason", OURS)
 @pytest.mark.parametrize("state", ["DRAIN", "DOWN"])
-async def test_a_persons_drain_whose_reason_is_worded_as_the_operators_stays(town, reason, state):
+@pytest.mark.parametrize("by", ["root", ""], ids=["root", "nameless"])
+async def test_a_persons_drain_whose_reason_is_worded_as_the_operators_stays(town, reason, state, by):
     """Slurm says who signed a reason: it is neither lifted, nor are jobs ended by it, nor is it signed by the operator as its own."""
     said = f"soperator: {reason}; its jobs end at 2026-01-01T00:00:00Z"
     town.machine("m")
@@ -101,13 +102,13 @@ async def test_a_persons_drain_whose_reason_is_worded_as_the_operators_stays(tow
     town.place("demo-worker-0", "m")
     if state == "DRAIN":
         town.slurm.run(7, "worker-0")
-    town.slurm.administrator("worker-0", state, said)
+    town.slurm.administrator("worker-0", state, said, by)
     for unschedulable in (True, False):
         town.machine("m", unschedulable=unschedulable)
         await asyncio.sleep(30)
         assert state in town.slurm.nodes["worker-0"]["state"]
         node = town.slurm.nodes["worker-0"]
-        assert node["reason_set_by_user"] == "root" or not node["reason"].startswith("soperator: ")
+        assert node["reason_set_by_user"] == by or not node["reason"].startswith("soperator: ")
     assert state == "DOWN" or town.slurm.jobs[7]["job_state"] == ["RUNNING"]
 
 

@@ -17,7 +17,9 @@ async def test_the_drain_of_the_last_healthcheck_is_taken_back_when_it_is_gone()
     async with operating(town):
         await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         at = {"set": True, "number": int(time.time()) - 900}
-        drained = {"reason": "soperator: check disk: slow", "reason_changed_at": at, "slurmd_start_time": at}
+        drained = {"reason": "soperator: check disk: slow", "reason_changed_at": at, "slurmd_start_time": at} | {
+            "reason_set_by_user": "slurm"
+        }
         town.slurm.set("worker-0", "IDLE", "DRAIN")
         town.slurm.nodes["worker-0"] |= drained
         await until(lambda: town.slurm.nodes["worker-0"]["state"] == ["IDLE"])

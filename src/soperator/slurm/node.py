@@ -19,8 +19,10 @@ from soperator.slurm.job import Number, SlurmJob, number
 #: The prefix of our reasons in Slurm; only reasons with it that SlurmUser signed are ever cleared.
 REASON_PREFIX = "soperator: "
 
-#: Who signs what slurmctld and the operator write: SlurmUser; empty where Slurm does not say.
+#: Who signs what slurmctld and the operator write: SlurmUser; empty for a node without a reason.
 _SIGNED = ("", "slurm")
+#: Who signed a reason if slurmrestd has no name for the user: its container knows only the users of its image, among them SlurmUser.
+SOMEBODY = "somebody"
 
 _SOCKETS = re.compile(r"\([^)]*\)")
 _SHARD_TYPE = re.compile(r"\bshard:[^:,()]+:")
@@ -172,7 +174,7 @@ def read_node(record: RestNode) -> SlurmNode:
         address=record.address or "",
         boot_time=int(number(record.boot_time)),
         started=int(number(record.slurmd_start_time)),
-        reason_by=record.reason_set_by_user or "",
+        reason_by=record.reason_set_by_user or (SOMEBODY if record.reason else ""),
         reason_at=number(record.reason_changed_at),
         last_busy=number(record.last_busy),
         report=report.read(record.extra) if record.extra else None,

@@ -12,6 +12,7 @@ from soperator.policy.cluster.jail_refill import (
     JailStep,
     PopulateJob,
     decide,
+    drain_reason,
     held,
 )
 from soperator.policy.workers.types import Delete, WorkerPod
@@ -104,6 +105,12 @@ class TestDecide:
         nodes = node("IDLE", "DRAIN", reason=OVERWRITE) | node("IDLE", "DRAIN", reason="bad disk", name="w-1")
         done = replace(QUIET, request="a", overwrites=True, job=PopulateJob("a", True, True, True), nodes=nodes)
         assert decide(done) == JailStep(resume=("w-0",))
+
+    def test_a_reason_in_its_own_words_that_a_person_gave_is_not_signed_as_its_own(self):
+        """A node that a person set DOWN is drained too; signed by SlurmUser in these words, that drain would be lifted afterwards."""
+        down = SlurmNode("w-0", frozenset({"DOWN"}), OVERWRITE, reason_by="root")
+        assert drain_reason(down) == "the jail is to be filled again"
+        assert drain_reason(replace(down, reason="bad disk")) == "bad disk"
 
     def test_a_withdrawn_request_that_is_under_way_is_finished_first(self):
         """The claim may be half-way: login stays closed until the Job has completed."""

@@ -26,9 +26,19 @@ def test_drained_needs_the_flag_and_nothing_that_runs(states, drained):
 
 def test_a_node_is_read_from_the_rest_answer():
     """Name, states and reason come from v0.0.42's fields."""
-    text = b'{"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}}'
-    found = read_node(msgspec.json.decode(text, type=RestNode))
+    said = b'"reason": "soperator: scale-in", "reason_set_by_user": "slurm", "boot_time": {"number": 5}'
+    found = read_node(msgspec.json.decode(b'{"name": "w-0", "state": ["IDLE", "DRAIN"], ' + said + b"}", type=RestNode))
     assert (found.name, found.is_drained, found.is_ours, found.boot_time) == ("w-0", True, True, 5)
+
+
+@pytest.mark.parametrize("state", ["DRAIN", "DOWN"])
+@pytest.mark.parametrize("signer", [None, ""])
+def test_a_reason_whose_signer_has_no_name_is_a_persons(state, signer):
+    """slurmrestd knows the users of its image, among them SlurmUser; a node without a reason has no signer either."""
+    record = RestNode("w-0", frozenset({"IDLE", state}), "soperator: scale-in", reason_set_by_user=signer)
+    found = read_node(record)
+    assert (found.is_administrators, found.is_ours) == (True, False)
+    assert not read_node(msgspec.structs.replace(record, reason="")).is_administrators
 
 
 def test_what_slurmd_adds_to_gres_makes_no_other_node():

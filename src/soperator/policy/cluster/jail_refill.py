@@ -87,10 +87,10 @@ def decide(seen: JailSnapshot) -> JailStep:
 
 
 def drain_reason(node: SlurmNode) -> str:
-    """Return the reason of a node's drain for an overwrite; for a node that an administrator set DOWN it is the administrator's reason, so that a
-    later resume keeps the node DOWN.
+    """Return the reason of a node's drain for an overwrite; for a node that an administrator set DOWN it is the administrator's reason without the
+    operator's prefix, so that no later resume changes it.
     """
-    return node.reason if node.is_administrators else OVERWRITE
+    return node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else OVERWRITE
 
 
 def held(seen: Workers) -> list[Action]:
