@@ -180,7 +180,7 @@ async def test_what_cannot_be_read_is_named(fake, slurm):
 async def test_without_a_look_at_secrets_nothing_is_written(fake, slurm):
     """Unless somebody accepts it, and then the archive says so; the forms of secrets are removed still."""
     fake.faults.append(Fault("list", "secrets", 403, "Forbidden", "no", times=1))
-    with pytest.raises(CliError, match=r"Secrets of slurm cannot be read, .*give --unsearched"):
+    with pytest.raises(CliError, match=r"Secrets of slurm, soperator-system cannot be read, .*give --unsearched"):
         await archive(fake, slurm)
     fake.faults.append(Fault("list", "secrets", 403, "Forbidden", "no", times=9))
     files = await archive(fake, slurm, unsearched=True)
@@ -253,3 +253,14 @@ def test_the_file_is_its_owners_and_never_another(tmp_path):
         write(path, {})
     with pytest.raises(CliError, match="No such file or directory"):
         write(tmp_path / "no/such.tar.gz", {})
+
+
+async def test_secrets_beside_the_operators_pods_are_searched_for(fake, slurm):
+    """Its logs are collected wherever its pods are found, also by who may not see its Deployment."""
+    data = {"token": base64.b64encode(b"of-the-operator-4712").decode()}
+    meta = {"name": "own", "namespace": "soperator-system"}
+    fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
+    fake.pages["/api/v1/namespaces/soperator-system/pods/soperator-x:8080/proxy/metrics"] = "x of-the-operator-4712 1\n"
+    files = await archive(fake, slurm)
+    assert b"(redacted)" in files["operator/soperator-x/metrics.txt"]
+    assert not [path for path, content in files.items() if b"of-the-operator-4712" in content]

@@ -39,7 +39,7 @@ _CHILDREN = (
     kinds.PDB,
     kinds.NETWORKPOLICY,
 )
-_OPERATOR = "app.kubernetes.io/name=soperator,app.kubernetes.io/component=operator"
+OPERATOR = "app.kubernetes.io/name=soperator,app.kubernetes.io/component=operator"
 #: Slurm's answers by the name of the file, each a command beside slurmctld.
 _ANSWERS: Mapping[str, str] = {
     "config.txt": "scontrol show config",
@@ -155,7 +155,7 @@ async def _list(api: Api, kind: Kind, namespace: str | None, selector: str = "")
 
 async def _pods(source: ArchiveSource, pods: list[Json], operator: list[Json]) -> None:
     pods += await _list(source.api, kinds.POD, source.namespace, source.selector)
-    operator += await _list(source.api, kinds.POD, None, _OPERATOR)
+    operator += await _list(source.api, kinds.POD, None, OPERATOR)
 
 
 async def _objects(made: ArchiveContent, api: Api, kind: Kind, namespace: str | None, path: str) -> None:

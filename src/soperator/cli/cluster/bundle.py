@@ -112,13 +112,15 @@ def _harmless(source: "ArchiveSource") -> set[str]:
 
 
 async def _namespaces_of_operator(source: "ArchiveSource") -> set[str]:
+    """Return the namespaces of the operator's pods: of those whose logs are collected, so that none is collected without a search."""
+    from soperator.cli.archive.collect import OPERATOR
     from soperator.kube.errors import KubeError
-    from soperator.kube.kinds import DEPLOYMENT
+    from soperator.kube.kinds import POD
     from soperator.kube.views import Meta
 
     try:
-        found = await source.api.list(DEPLOYMENT, Meta, None, labels="app.kubernetes.io/name=soperator")
-    except KubeError:
+        found = await source.api.list(POD, Meta, None, labels=OPERATOR)
+    except KubeError:  # then none of them is collected either
         return set()
     return {each.metadata.namespace for each in found.items}
 
