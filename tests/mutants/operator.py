@@ -64,10 +64,31 @@ CONTROL = [
     ),
     Mutant(
         f"{R}/apply.py",
-        "if live is None and child.ref not in ledger:",
+        "if live is None and self._may_be_foreign(child, ledger.get(child.ref)):",
         "if False:",
         "another program's Deployment or Service, which a cluster of a fitting name takes over",
         (f"{W}/test_foreign.py::test_an_object_of_others_is_not_taken_over[Deployment-demo-rest]",),
+    ),
+    Mutant(
+        f"{R}/apply.py",
+        "return last is None or store.epoch != last.epoch or store.is_gone(last.meta.uid)",
+        "return last is None",
+        "the same, where it came in place of one of ours that was deleted",
+        (f"{W}/test_foreign.py::test_an_object_of_others_that_came_in_place_of_a_deleted_one_is_not_taken_over",),
+    ),
+    Mutant(
+        f"{C}/nodeset/worker_labels.py",
+        "        except ApiError as error:\n",
+        "        except TimeoutError as error:\n",
+        "each drain and each worker of a NodeSet whose labels an admission policy protects",
+        (f"{W}/test_refusals.py::test_labels_that_may_not_be_put_back_hold_up_nothing_else",),
+    ),
+    Mutant(
+        f"{C}/keys/key_files.py",
+        "    except AlreadyExists:\n        return None\n    if decide",
+        "    except AlreadyExists:\n        return KeySecretStep(), None\n    if decide",
+        "another tool's Secret, which a pod of a new cluster shows to its users",
+        (f"{W}/test_keys.py::test_a_foreign_secret_that_the_cache_does_not_have_yet_is_in_no_pod",),
     ),
     Mutant(
         f"{C}/anchor.py",

@@ -87,3 +87,20 @@ async def test_a_pod_of_others_is_told():
         assert town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"] == uid
         town.fake.world.remove(kinds.POD, NS, "demo-worker-0")
         await until(lambda: town.find(kinds.POD, "demo-worker-0"), longest=400)
+
+
+async def test_an_object_of_others_that_came_in_place_of_a_deleted_one_is_not_taken_over():
+    """The operator has written one of this name before, and it may be long ago."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"service": {"type": "ClusterIP"}}})
+        await until(lambda: town.find(kinds.SERVICE, "demo-login")["spec"]["type"] == "ClusterIP")
+        await town.settle()
+        town.fake.world.remove(kinds.SERVICE, NS, "demo-login")
+        town.fake.world.seed(foreign(kinds.SERVICE, "demo-login"))
+        before = copy.deepcopy(town.find(kinds.SERVICE, "demo-login"))
+        await until(lambda: "Service/demo-login exists" in told(town))
+        assert town.find(kinds.SERVICE, "demo-login") == before
+        town.fake.world.remove(kinds.SERVICE, NS, "demo-login")
+        await until(lambda: town.find(kinds.SERVICE, "demo-login"), longest=700)

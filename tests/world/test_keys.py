@@ -11,6 +11,7 @@ from soperator.render.parts import labels
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_rotation import CLUSTER, WORKERS, Pods, daemons_begin, keys, settled, stage
+from tests.world.test_stale import silence
 
 SECRETS = ["demo-auth-key", "demo-jwt-key", "demo-ssh-host-keys"]
 MUNGE = CLUSTER | {"auth": {"type": "munge"}}
@@ -256,6 +257,20 @@ async def test_a_foreign_secret_of_a_fitting_name_is_not_taken_for_a_key(name, t
         assert not town.names(kinds.DEPLOYMENT)
         remove(town, name + tail)
         await until(lambda: town.find(kinds.STATEFULSET, "demo-controller") and settled(town)["reason"] == "Made")
+
+
+@pytest.mark.parametrize("tail", ["", "-kept"])
+async def test_a_foreign_secret_that_the_cache_does_not_have_yet_is_in_no_pod(tail):
+    """The API server refuses the creation, and the same pass reads what is there before it makes a pod."""
+    town = Town()
+    async with operating(town, execute=Pods().execute):
+        await silence(town, "secrets", 30)
+        put(town, f"demo-auth-key{tail}", FILES["demo-auth-key"])
+        before = town.find(kinds.SECRET, f"demo-auth-key{tail}")
+        begin(town, CLUSTER)
+        await town.told(kinds.SLURMCLUSTER, "demo", f"Secret demo-auth-key{tail} is not of SlurmCluster demo")
+        assert not town.names(kinds.STATEFULSET)
+        assert town.find(kinds.SECRET, f"demo-auth-key{tail}") == before
 
 
 async def test_a_secret_is_taken_once_a_person_says_for_whom_it_is():

@@ -43,6 +43,21 @@ async def test_a_quota_that_lets_no_pod_in_holds_up_no_drain(town):
     await until(lambda: town.find(kinds.POD, "demo-worker-2"), longest=310)
 
 
+async def test_labels_that_may_not_be_put_back_hold_up_nothing_else(town):
+    """A policy protects the labels of pods, also those that somebody could edit before: the NodeSet still grows, and an Event names the refusal."""
+    await town.up(CLUSTER, WORKERS)
+    town.fake.faults.append(Fault("patch", "pods", 403, "Forbidden", "labels are protected", times=10**6))
+    edited = {"metadata": {"labels": {labels.ROLE: "login"}}}
+    town.fake.world.change(kinds.POD, (NS, "demo-worker-1"), edited)
+    await asyncio.sleep(3)
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 3})
+    await until(lambda: town.find(kinds.POD, "demo-worker-2"))
+    said = [each.body["note"] for each in town.fake.requests if str(each).startswith("create events")]
+    assert any("demo-worker-1 has edited labels" in each and "labels are protected" in each for each in said)
+    town.fake.faults.clear()
+    await until(lambda: town.find(kinds.POD, "demo-worker-1")["metadata"]["labels"][labels.ROLE] == "worker")
+
+
 async def test_what_a_policy_refuses_is_tried_again(town):
     """A ValidatingAdmissionPolicy answers 422, as a schema does; its author corrects it, and nothing of ours changes."""
     await town.up(CLUSTER, WORKERS)

@@ -231,7 +231,7 @@ class Applier:
         live = self._live(child)
         epoch = self._stores[child.kind].epoch
         async with self._slots:
-            if live is None and child.ref not in ledger:
+            if live is None and self._may_be_foreign(child, ledger.get(child.ref)):
                 await self._refuse_foreign(child)
             try:
                 meta: ObjectMeta = (await self._api.apply(child.kind, child.body, at_once=at_once)).metadata
@@ -240,6 +240,11 @@ class Applier:
                     raise ApplyRefused(explain(error, str(child))) from error
                 meta = await self._replace(child, live)
         ledger[child.ref] = Written(child.digest, live.resource_version if live else "", meta, epoch)
+
+    def _may_be_foreign(self, child: _Child, last: Written | None) -> bool:
+        """Return whether a child that is not in the cache may be of another program: the operator never wrote it, or it may have been deleted."""
+        store = self._stores[child.kind]
+        return last is None or store.epoch != last.epoch or store.is_gone(last.meta.uid)
 
     async def _refuse_foreign(self, child: _Child) -> None:
         """Raise ApplyRefused if a foreign object has the child's name: an apply would take it over, and its pods or its content with it.

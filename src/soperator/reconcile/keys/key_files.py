@@ -73,8 +73,8 @@ async def _one(
     )
     if versions and (right := right_before.get(name)) and right[0] == versions:
         return KeySecretStep(), right[1]
-    if _is_first(operator, cluster, name):
-        return await _make(operator, cluster, name, wanted)
+    if _is_first(operator, cluster, name) and (made := await _make(operator, cluster, name, wanted)):
+        return made
     live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))
     known = key_versions.read(operator, obj, name) if _must_agree(cluster, name) else key_versions.RememberedKeys()
     known = key_versions.RememberedKeys() if _is_accepted(obj, live, kept) else known
@@ -106,18 +106,19 @@ def _is_first(operator: Operator, cluster: Cluster, name: str) -> bool:
 
 async def _make(
     operator: Operator, cluster: Cluster, name: str, wanted: tuple[str, ...]
-) -> tuple[KeySecretStep, Version | None]:
-    """Create the Secret of a cluster that starts, and its copy.
+) -> tuple[KeySecretStep, Version] | None:
+    """Create the Secret of a cluster that starts, and its copy; return None if one of them exists, which the cache does not show yet.
 
-    No read comes before: the API server refuses a Secret that exists, which the cache may not show yet, and then nothing is written. The Secret is
-    first, so that no copy of another key stands beside one that a person has just created. No daemon can have read it before its copy exists.
+    No read comes before, because the API server refuses a Secret that exists. What exists may be foreign, so it is read before this pass creates
+    a pod that would mount it. The Secret is first, so that no copy of another key stands beside one that a person has just created. No daemon can
+    have read it before its copy exists.
     """
     held = new(cluster, name, _material(cluster, wanted))
     try:
         live = await _create(operator, render_held(cluster, name, held))
         kept = await _create(operator, render_kept(cluster, name, held))
     except AlreadyExists:
-        return KeySecretStep(), None  # somebody was faster, which wakes this again
+        return None
     if decide(_seen(operator, cluster, name, wanted, live, kept, key_versions.RememberedKeys())) == KeySecretStep():
         stamp = _stamp(cluster, wanted, live.metadata, kept.metadata)
         operator.memory(_RIGHT).setdefault(cluster.key, {})[name] = (stamp, version(held))

@@ -4,15 +4,17 @@ Everything about a worker depends on them: the PodDisruptionBudget that keeps it
 cluster, key rotations, and the wait for its jobs when its cluster is deleted. Kubernetes lets everybody edit them who may edit pods. The owner and
 the host name of a pod tell which worker it is without any label; the host name is immutable.
 
+A refusal of such a write, by an admission policy that protects labels, is reported by an Event and stops nothing else: the workers still have to be
+drained and replaced.
+
 A pod without the label `app.kubernetes.io/managed-by` is in no cache. Its name is missing then, and the creation of a new pod of this name restores
 it (`actions`).
 """
 
 import asyncio
-import contextlib
 
 from soperator.kube import kinds
-from soperator.kube.errors import Conflict, NotFound
+from soperator.kube.errors import ApiError, Conflict, NotFound, TooBusy, explain
 from soperator.kube.views import Custom, ObjectMeta, Pod
 from soperator.reconcile import pod_status
 from soperator.reconcile.cache.decode import named
@@ -51,10 +53,18 @@ async def write(operator: Operator, meta: ObjectMeta, marks: dict[str, str]) -> 
 
 
 async def _restore(operator: Operator, obj: Custom, slots: asyncio.Semaphore, pod: Pod, marks: dict[str, str]) -> None:
-    lost = sorted(name for name, value in marks.items() if pod.metadata.labels.get(name) != value)
+    lost = ", ".join(sorted(name for name, value in marks.items() if pod.metadata.labels.get(name) != value))
+    name = pod.metadata.name
+    reason, text = "LabelsRestored", f"pod {name} has its labels again: {lost} had been edited"
     async with slots:
-        with contextlib.suppress(Conflict, NotFound):
+        try:
             await write(operator, pod.metadata, marks)
-            text = f"pod {pod.metadata.name} has its labels again: {', '.join(lost)} had been edited"
-            note = EventNote("Warning", "LabelsRestored", text, "Restore")
-            operator.recorder.emit(Regarding(kinds.NODESET, obj.metadata), note)
+        except (Conflict, NotFound):
+            return
+        except TooBusy:
+            raise
+        except ApiError as error:
+            refusal = explain(error, f"pod {name}")
+            reason, text = "LabelsNotRestored", f"pod {name} has edited labels, {lost}: {refusal}"
+    note = EventNote("Warning", reason, text, "Restore")
+    operator.recorder.emit(Regarding(kinds.NODESET, obj.metadata), note)
