@@ -167,9 +167,13 @@ def check_content(said: "Restoration", found: dict[str, Any]) -> None:
 
 async def carry_out(api: "Api", said: "Restoration", found: dict[str, Any], gap: int) -> None:
     """Restore keys, database and state, then the objects. `said` has the snapshot that was read, because `latest` may be another one meanwhile."""
+    from soperator.kube.kinds import kind_of
+    from soperator.kube.views import Meta
     from soperator.render.backup.restored import first_job_id, restored_objects
 
     await check_absent(api, said)  # reading takes a while
+    for each in found["objects"]:
+        await _lasting(api, kind_of(each), Meta, said, each["metadata"]["name"])
     first = first_job_id(int(found["manifest"]["nextJobId"]), gap)
     objects = restored_objects(found["objects"], said.namespace, first)
     state, database = await make_claims(api, said, objects, has_database="database" in found["manifest"])

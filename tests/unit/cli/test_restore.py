@@ -220,3 +220,16 @@ async def test_a_planted_snapshot_creates_nothing(monkeypatch):
         with pytest.raises(CliError, match=r"snapshot 01234567 is no backup .*find out who wrote it"):
             await runs(monkeypatch, fake, lambda planted=planted: found(**planted))
     assert fake.writes() == []
+
+
+async def test_an_object_that_is_being_deleted_is_waited_for(monkeypatch):
+    """What was applied to it would go with it: the cluster would come back without these workers."""
+    monkeypatch.setattr(restore, "_PERIOD", 0.01)
+    monkeypatch.setattr(restore, "_ENDS", 0.05)
+    fake = FakeApi()
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [labels.FINALIZER]}
+    seed(fake, kinds.NODESET, "worker", meta=going, spec={})
+    nodes = saved("NodeSet", "worker", {"clusterRef": {"name": "demo"}})
+    with pytest.raises(CliError, match="NodeSet worker is being deleted"):
+        await runs(monkeypatch, fake, lambda: found(objects=[nodes, *found()["objects"]]))
+    assert fake.writes() == []
