@@ -26,30 +26,36 @@ def parser() -> argparse.ArgumentParser:
 
     add("machine", "install the Debian packages that are missing, and Prometheus")
     add("binaries", "build the programs, or take them from $KUBERNETES_BINARIES; print their folder")
-    up = add("up", "start a cluster, or what of it does not run")
+    up = add("up", "start a cluster, or the parts of it that do not run")
     up.add_argument("--nodes", type=int, default=2, help="how many Nodes (default: %(default)s)")
-    up.add_argument("--node-monitor-grace-period", metavar="TIME", help="when a silent Node counts as lost, e.g. 20s")
+    up.add_argument(
+        "--node-monitor-grace-period",
+        metavar="TIME",
+        help="time after which a Node that does not respond counts as lost, e.g. 20s",
+    )
     load = add("load", "import docker-archives into the Nodes")
     load.add_argument("archives", nargs="+", type=Path, metavar="IMAGE.tar")
     load.add_argument("--node", help="into this Node only")
-    node = add("node", "pull a Node's power or network cable, and put it in again; run a command on the Node")
+    node = add("node", "stop a Node or disconnect its network, and restore it; run a command on the Node")
     node.add_argument("action", choices=("stop", "start", "cut", "mend", "exec"))
     node.add_argument("name")
-    node.add_argument("--hard", action="store_true", help="stop: its disk is lost too (its images are kept)")
-    node.add_argument("argv", nargs="*", metavar="-- COMMAND", help="exec: what to run (default: a shell)")
-    component = add("component", "break one program and mend it: apiserver, etcd, node-1/kubelet, …")
+    node.add_argument("--hard", action="store_true", help="stop: also delete the Node's disk (its images are kept)")
+    node.add_argument("argv", nargs="*", metavar="-- COMMAND", help="exec: command to run (default: a shell)")
+    component = add(
+        "component", "stop, kill or suspend one program, and restore it: apiserver, etcd, node-1/kubelet, …"
+    )
     component.add_argument("action", choices=("stop", "start", "restart", "pause", "resume"))
     component.add_argument("name")
-    pod = add("pod", "kill the processes of a pod's container, or stop them for a while; let its port answer badly")
+    pod = add("pod", "kill or suspend the processes of a pod's container; delay or fail the answers of its port")
     pod.add_argument("action", choices=(*pods.SIGNALS, "spoil"))
     pod.add_argument("pod", metavar="NAMESPACE/POD")
     pod.add_argument("container")
     pod.add_argument("--port", type=int, default=6820, help="spoil: which port (default: %(default)s, slurmrestd's)")
-    pod.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="spoil: how long an answer takes")
+    pod.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="spoil: delay of each answer")
     pod.add_argument("--status", type=int, default=0, help="spoil: answer with this HTTP status")
-    add("status", "show what runs; exit code 1 when something does not")
-    add("down", "stop the cluster; leave nothing behind but caches, keys and logs")
-    add("clean", "down, and remove every cache")
+    add("status", "show which programs run; exit code 1 if one does not")
+    add("down", "stop the cluster; keep only caches, keys and logs")
+    add("clean", "stop the cluster, and remove every cache")
     return top
 
 
@@ -129,7 +135,7 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("interrupted; down stops what was started", file=sys.stderr)
+        print("interrupted; run down to stop the started programs", file=sys.stderr)
         return 130
 
 

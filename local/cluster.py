@@ -50,7 +50,7 @@ def fleet_of(state: State) -> Fleet:
     """Return the running cluster; raises Failure if there is none."""
     settings = settings_of(state)
     if settings is None:
-        raise Failure(f"no cluster runs in {state.root}: up --nodes 2")
+        raise Failure(f"no cluster runs in {state.root}: run up --nodes 2")
     return Fleet(state, records_of(state), Path(settings.binaries), settings.grace_period)
 
 
@@ -90,7 +90,7 @@ def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path]) -> None:
         machines.switch_on(plan, fleet.state, fleet.records)
     init = machines.running_init(plan, fleet.records)
     if init is None:
-        raise Failure(f"{plan.name} went off while it was starting")
+        raise Failure(f"{plan.name} stopped while it was starting")
     if components.start(fleet, f"{plan.name}/containerd"):
         store = Store(plan.name, init.pid, fleet.binaries)
         wait_for_containerd(fleet, store)

@@ -41,7 +41,7 @@ def build() -> Path:
 
 
 def _build(place: Path) -> None:
-    say("building the OpenTelemetry collector: three minutes of a processor, the first time")
+    say("building the OpenTelemetry collector; the first build takes three minutes of CPU time")
     place.parent.mkdir(parents=True, exist_ok=True)
     new, folders = place.with_suffix(".new"), cache() / "collector" / "go"
     own = {"GOMODCACHE": f"{folders}/mod", "GOCACHE": f"{folders}/build", "CGO_ENABLED": "0"}

@@ -54,7 +54,7 @@ def start(fleet: Fleet, name: str) -> bool:
         plan = node_plan(where)
         init = running_init(plan, fleet.records)
         if init is None:
-            raise Failure(f"{where} is switched off: node start {where}")
+            raise Failure(f"{where} is stopped: run node start {where}")
         argv = node.command(program, plan, fleet.binaries, fleet.state)
         pid = only_child(spawn(cgroups.entering(inside(init.pid, argv)), log, environment))
     else:
@@ -86,7 +86,7 @@ def dead(records: Records) -> list[Process]:
 def check_alive(records: Records) -> None:
     """Raise Failure with the end of the log if a program has ended."""
     for process in dead(records):
-        raise Failure(f"{process.name} (pid {process.pid}) has died; the end of {process.log}:\n{tail(process.log)}")
+        raise Failure(f"{process.name} (pid {process.pid}) has ended; the end of {process.log}:\n{tail(process.log)}")
 
 
 def wait_for(what: str, is_there: Callable[[], bool], records: Records, patience: float = 90.0) -> None:
@@ -95,5 +95,5 @@ def wait_for(what: str, is_there: Callable[[], bool], records: Records, patience
     while not is_there():
         check_alive(records)
         if time.monotonic() > deadline:
-            raise Failure(f"{what}: not after {patience:.0f} s; look at the logs in {records.folder.parent}/logs")
+            raise Failure(f"{what}: timeout after {patience:.0f} s; see the logs in {records.folder.parent}/logs")
         time.sleep(0.1)

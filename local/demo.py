@@ -49,7 +49,9 @@ class Target:
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=self.env, check=False)
         except FileNotFoundError as error:
-            raise DemoError(f"{command[0]} is not on PATH; with KUBECONFIG set, kubectl and helm are yours") from error
+            raise DemoError(
+                f"{command[0]} is not on PATH: install it, because with ON the demo uses your kubectl and helm"
+            ) from error
         if done.returncode:
             raise DemoError(f"{' '.join(command[:6])} … ended with {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -103,7 +105,7 @@ def prepare(clock: Clock) -> Target:
         ("local", ["up", "--nodes", os.environ.get("NODES", "2"), "--node-monitor-grace-period", "20s"]),
     ):
         _self(module, *words)
-    clock.say("Kubernetes runs; bringing the images to its Nodes")
+    clock.say("Kubernetes runs; loading the images into its Nodes")
     _self("local", "load", *[str(image.tar) for image in images.built()])
     return local_target()
 
@@ -192,7 +194,7 @@ def wait_available(target: Target, clock: Clock) -> str:
     while time.monotonic() < until:
         status = target.look("slurmcluster", CLUSTER).get("status") or {}
         assert isinstance(status, dict)
-        why = status.get("why", "the operator has not looked yet")
+        why = status.get("why", "the operator has not observed the cluster yet")
         if status and not why:
             clock.say(f"available: {status['workers']} workers, {status['login']} login")
             return str(status["address"])
@@ -205,7 +207,7 @@ def wait_available(target: Target, clock: Clock) -> str:
 
 def train(address: str, clock: Clock) -> None:
     """Create a user as root; as that user copy the example, submit it, wait for it and read its output."""
-    clock.say("making the user alice, in the jail, as root over SSH")
+    clock.say("creating the user alice, in the jail, as root over SSH")
     make_user(address, "alice")
     clock.say("submitting the training as alice: sbatch --wait train.sbatch")
     copy = subprocess.run(["tar", "-C", str(ROOT / "examples"), "-c", "digits"], capture_output=True, check=True)
@@ -227,8 +229,8 @@ def explained(error: str) -> str:
     if "Invalid account" not in error:
         return error
     return (
-        f"{error}\nspec.accounting.enforce of the SlurmCluster {CLUSTER} asks for an account, and alice has none. Make one, as root on the login "
-        "node: sacctmgr -i add account demo && sacctmgr -i add user alice account=demo. Or take the demand back: "
+        f"{error}\nspec.accounting.enforce of the SlurmCluster {CLUSTER} requires an account, and alice has none. Create one, as root on the login "
+        "node: sacctmgr -i add account demo && sacctmgr -i add user alice account=demo. Or remove the requirement: "
         f"""kubectl -n {NAMESPACE} patch slurmcluster {CLUSTER} --type=merge -p '{{"spec": {{"accounting": {{"enforce": null}}}}}}'"""
     )
 

@@ -26,7 +26,7 @@ def main(verb: str, names: Sequence[str]) -> int:
     print("\n".join(lines) or f"{len(found)} images are built, and the archive has nothing newer")
     if lines and verb == "refresh":
         note()
-        print(f"packages are new from {images.packages_since()} on: `make images` builds every image anew")
+        print(f"packages are new from {images.packages_since()} on: `make images` rebuilds every image")
     return 1 if lines and verb == "outdated" else 0
 
 

@@ -136,7 +136,7 @@ def selected(names: Iterable[str]) -> list[Recipe]:
     wanted = set(names)
     known = {name for recipe in RECIPES for name in (recipe.name, *recipe.aliases)}
     if unknown := sorted(wanted - known):
-        sys.exit(f"There is no image {unknown[0]}; there are {', '.join(sorted(known))}.")
+        sys.exit(f"unknown image {unknown[0]}: use one of {', '.join(sorted(known))}.")
     if not wanted:
         return [each for each in RECIPES if not each.optional]
     return [each for each in RECIPES if wanted & {each.name, *each.aliases}]

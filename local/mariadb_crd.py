@@ -21,7 +21,7 @@ def find() -> Path:
     """Return the path of the CRD; raises Failure if it is missing."""
     kept = _place()
     if not kept.exists():
-        raise Failure("the CRD of mariadb-operator is not here: `python3 -m local.mariadb_crd` gets it")
+        raise Failure("the CRD of mariadb-operator is missing: `python3 -m local.mariadb_crd` gets it")
     return kept
 
 
@@ -33,7 +33,7 @@ def fetch() -> None:
     command = [str(golang.find()), "mod", "download", "-json", MODULE]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env=golang.environment())
     if done.returncode:
-        raise Failure(f"{MODULE} is not to be had: {(done.stdout + done.stderr)[-500:]}")
+        raise Failure(f"{MODULE} cannot be downloaded: {(done.stdout + done.stderr)[-500:]}")
     kept.parent.mkdir(parents=True, exist_ok=True)
     new = kept.with_suffix(".new")
     new.write_text(Path(json.loads(done.stdout)["Dir"], _INSIDE).read_text())

@@ -44,7 +44,7 @@ def start(state: State) -> bool:
     prometheus.fetch()
     program = prometheus.find("prometheus")
     if program is None:
-        raise Failure("there is no Prometheus: apt-get install prometheus, and try again")
+        raise Failure("Prometheus is missing: run apt-get install prometheus, and try again")
     if components.is_running(fleet, NAME) and components.is_running(fleet, DISCOVERY):
         return False
     for name in (NAME, DISCOVERY):

@@ -97,6 +97,6 @@ def locked(file: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another command to let go of {file}")
+            say(f"waiting until another command releases {file}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -43,7 +43,7 @@ def fetch() -> None:
         try:
             _unpack(Path(name))
         except subprocess.CalledProcessError as error:
-            say(f"Prometheus: not to be had, so alert rules are not tried: {error.stderr.strip()[-200:]}")
+            say(f"Prometheus cannot be downloaded, so alert rules are not tested: {error.stderr.strip()[-200:]}")
             return
         _keep(Path(name, "usr"))
     say("Prometheus and promtool: fetched")

@@ -41,7 +41,7 @@ class Part:
     def obstacle(self) -> str:
         """Return why the part cannot run here; empty if it can."""
         if self.needs_cluster and not Path(STATE, "kubeconfig").exists():
-            return "there is no local cluster; `make demo` makes one"
+            return "no local cluster runs: run `make demo`"
         if self.needs_root and os.geteuid() != 0:
             return "it needs root"
         return ""
@@ -131,7 +131,7 @@ def commits() -> int:
 def run(part: Part, turn: int, bound: float = BOUND) -> int:
     """Run a part; return 1 if one of its commands failed or was stopped."""
     if why := part.obstacle():
-        say(f"the rotating part {part.name} is left out: {why}")
+        say(f"the rotating part {part.name} is skipped: {why}")
         return 0
     began = time.monotonic()
     for command in part.commands(turn):
@@ -143,7 +143,7 @@ def run(part: Part, turn: int, bound: float = BOUND) -> int:
             )
         except subprocess.TimeoutExpired:
             say(
-                f"the rotating part {part.name} did not end within {bound:.0f} s: it is stuck, or it has grown: cut its slice in local/rotate.py"
+                f"the rotating part {part.name} did not end within {bound:.0f} s: it hangs, or has grown: reduce its slice in local/rotate.py"
             )
             return 1
         if done.returncode:

@@ -104,7 +104,7 @@ def make(root: Path, packages: Sequence[str] = PACKAGES, release: str = "") -> N
     with locked(root.with_name(f"{root.name}.lock")):
         if not missing(root, packages):
             return
-        say(f"making a Debian root with Slurm {release} for tests, {root}; this takes one or two minutes")
+        say(f"creating a Debian root with Slurm {release} for tests, {root}; this takes one or two minutes")
         partial = root.with_name(f"{root.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         done = subprocess.run(_making(partial, packages, release), capture_output=True, text=True, check=False)

@@ -108,9 +108,9 @@ def manifest(digest: str, address: str) -> dict[str, object]:
         "metadata": {"name": "slurm"},
         "spec": {
             "version": f"v{__version__}",
-            "shortDescription": "Look at and operate Slurm clusters on Kubernetes",
+            "shortDescription": "Inspect and operate Slurm clusters on Kubernetes",
             "description": "Status, logs, logins, jobs, drains and support archives of the Slurm clusters that the Soperator runs.",
-            "caveats": "It needs Python 3 of the release that it was made for; it names that when another one runs it.",
+            "caveats": "It needs the release of Python 3 for which it was built; any other prints the required release.",
             "platforms": [linux],
         },
     }

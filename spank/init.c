@@ -64,7 +64,7 @@ int init_wait(pid_t child, struct report *report)
 		if (number <= 0 || number == SIGCHLD || info.si_code == SI_KERNEL)
 			continue;
 		if (kill(child, number) < 0 && errno != ESRCH)
-			return report_fail(report, "jail: cannot pass signal %d on to process %d: %m", number, child);
+			return report_fail(report, "jail: cannot forward signal %d to process %d: %m", number, child);
 	}
 	return code;
 }

@@ -124,7 +124,7 @@ int proc_renew(const struct plan *plan, struct report *report)
 	if (fd < 0)
 		return -1;
 	if (umount2(point->target, MNT_DETACH) < 0)
-		result = report_fail(report, "jail: cannot take off the pod's %s (plan line %d): %m", point->target, point->line);
+		result = report_fail(report, "jail: cannot unmount the pod's %s (plan line %d): %m", point->target, point->line);
 	else if (move_mount(fd, "", AT_FDCWD, point->target, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		result = report_fail(report, "jail: cannot mount proc on %s (plan line %d): %m", point->target, point->line);
 	if (close(fd) < 0)

@@ -41,7 +41,7 @@ int scratch_own(char *path, const struct plan_mount *entry, struct report *repor
 		length = snprintf(path, PATH_MAX, "%s", entry->source);
 	} else {
 		if (gethostname(host, sizeof(host)) < 0 || host[0] == '\0' || strchr(host, '/') != NULL)
-			return report_fail(report, "jail: this node has no host name by which its scratch folder could be told from others' (plan line %d)",
+			return report_fail(report, "jail: this node has no host name by which its scratch folder could be distinguished from others' (plan line %d)",
 					   entry->line);
 		length = snprintf(path, PATH_MAX, "%s/%s.%s", entry->source, entry->owner, host);
 	}
@@ -114,7 +114,7 @@ static int make_own(char *path, const struct plan_mount *entry, struct report *r
 		return -1;
 	fd = open_own(path, entry, report);
 	if (fd < 0)
-		report_fail(report, "jail: the scratch folder %s vanished (plan line %d)", path, entry->line);
+		report_fail(report, "jail: the scratch folder %s no longer exists (plan line %d)", path, entry->line);
 	return fd;
 }
 
@@ -128,7 +128,7 @@ static int set_aside(int own_fd, const char *name, char *aside, size_t size, str
 	if (fstatat(own_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : report_fail(report, "jail: cannot look at the scratch folder %s: %m", name);
 	if (!S_ISDIR(status.st_mode))
-		return report_fail(report, "jail: %s is no folder, so no job's: remove it", name);
+		return report_fail(report, "jail: %s is not a folder, so it belongs to no job: remove it", name);
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* without it the name is the less telling */
 	(void)snprintf(aside, size, GONE "%s-%lld.%09ld", name, (long long)now.tv_sec, now.tv_nsec);
 	if (renameat(own_fd, name, own_fd, aside) < 0)
@@ -234,7 +234,7 @@ int scratch_end(const char *path, struct report *report)
 	int own_fd, found;
 
 	if (name == NULL || snprintf(own, sizeof(own), "%.*s", (int)(name - path), path) >= (int)sizeof(own))
-		return report_fail(report, "jail: %.200s is no scratch folder", path);
+		return report_fail(report, "jail: %.200s is not a scratch folder", path);
 	own_fd = open_own(own, NULL, report);
 	if (own_fd < 0)
 		return report->text[0] == '\0' ? 0 : -1;

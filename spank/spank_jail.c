@@ -134,7 +134,7 @@ static enum holder_made begin(spank_t spank, struct report *report)
 	bool made = false;
 
 	if (wish.id == 0 || wish.uid == (uint32_t)-1)
-		return report_fail(report, "jail: Slurm does not say which job and user this step is of");
+		return report_fail(report, "jail: Slurm does not report the job and the user of this step");
 	result = jobs_begin(&wish, &holder, &made, report);
 	if (result != HOLDER_READY)
 		return result;
@@ -254,7 +254,7 @@ static int keep_pmix_in_tmp(spank_t spank, struct report *report)
 
 	if (done == ESPANK_SUCCESS || done == ESPANK_ENV_NOEXIST)
 		return 0;
-	return report_fail(report, "jail: Slurm does not take SLURM_PMIX_TMPDIR out of the environment of the step");
+	return report_fail(report, "jail: Slurm does not accept SLURM_PMIX_TMPDIR out of the environment of the step");
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)

@@ -68,7 +68,7 @@ static int start_look(struct watch *watch, const struct options *options)
 		look_and_tell(&options->look, pair[1]);
 	if (close(pair[1]) < 0 || watch->child < 0) {
 		(void)close(pair[0]); /* nothing was written to it */
-		return report_fail(&watch->trouble, "jail: cannot start a look: %m");
+		return report_fail(&watch->trouble, "jail: cannot start a check: %m");
 	}
 	watch->channel = pair[0];
 	watch->began = monotonic_ms();
@@ -127,7 +127,7 @@ static void follow(struct watch *watch, const struct options *options)
 	while (recv(watch->channel, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
 		hear(watch);
 	if (!watch->is_late && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-		conclude(watch, "jail: the look at the mounts ended by itself");
+		conclude(watch, "jail: the check of the mounts ended unexpectedly");
 	(void)close(watch->channel); /* nothing was written to it */
 	watch->child = 0;
 	watch->next = watch->is_late ? monotonic_ms() : monotonic_ms() + options->period * 1000;

@@ -72,7 +72,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--groups", default="", help="further groups, with commas between; they must exist")
     parser.add_argument("--home", help="home folder; by default below /home")
     parser.add_argument("--shell", default="/bin/bash", help="login shell (%(default)s)")
-    parser.add_argument("--comment", default="", help="full name or the like")
+    parser.add_argument("--comment", default="", help="full name or another comment")
     parser.add_argument("--sudo", action="store_true", help="may become root of the jail, who is a Slurm administrator")
     parser.add_argument(
         "--no-node-key", dest="node_key", action="store_false", help="no key pair for SSH between nodes"
@@ -83,7 +83,7 @@ def arguments() -> argparse.ArgumentParser:
 def check(asked: argparse.Namespace) -> None:
     """Exit with an error for invalid arguments before any change."""
     if os.geteuid() != 0:
-        raise Refusal("only root of the jail makes users: log in as root, or use sudo.")
+        raise Refusal("only root of the jail creates users: log in as root, or use sudo.")
     if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,30}", asked.name):
         raise Refusal(f"{asked.name!r} is no user name: small letters, digits, - and _, at most 31, a letter first.")
     for option, number in (("--uid", asked.uid), ("--gid", asked.gid)):
@@ -97,7 +97,7 @@ def check(asked: argparse.Namespace) -> None:
     if not os.access(asked.shell, os.X_OK):
         raise Refusal(f"{asked.shell} is no program of the jail: name another --shell.")
     if ":" in asked.comment or "\n" in asked.comment:
-        raise Refusal("--comment holds a colon or a line break.")
+        raise Refusal("--comment contains a colon or a line break: remove it.")
     if asked.home and not re.fullmatch(r"(/[^/:\s]+)+", asked.home):
         raise Refusal(f"--home {asked.home} is no absolute path.")
     for program in ("useradd", "ssh-keygen"):
@@ -301,7 +301,7 @@ def as_user(user: pwd.struct_passwd, keys: "list[str]", node_key: bool) -> int:
         except Refusal as refusal:
             answer = str(refusal)
         except OSError as error:
-            answer = f"{error.filename or user.pw_dir}: {error.strerror}; the account is there, run the command again."
+            answer = f"{error.filename or user.pw_dir}: {error.strerror}; the account exists, run the command again."
         except BaseException as error:
             answer = f"{type(error).__name__}: {error}"
         os.write(send, answer.encode())

@@ -33,10 +33,12 @@ def main() -> int:
     parser.add_argument(
         "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}, or report to write the page only"
     )
-    parser.add_argument("--runs", type=int, default=5, help="how often (default: %(default)s); some are made once")
-    parser.add_argument("--add", action="store_true", help="keep the runs that were made before")
     parser.add_argument(
-        "--counts", action="store_true", help="write no page; end with 1 where a count of requests is over its limit"
+        "--runs", type=int, default=5, help="number of runs (default: %(default)s); some parts run once"
+    )
+    parser.add_argument("--add", action="store_true", help="keep earlier runs")
+    parser.add_argument(
+        "--counts", action="store_true", help="write no page; exit with 1 if a count of requests exceeds its limit"
     )
     said = parser.parse_args()
     wanted = said.parts or [part for part in MEASURE if part != "cold"]

@@ -25,8 +25,8 @@ def page(lived: Result, best: Result) -> str:
     short = "; ".join(f"`{name}` {start:g}-{end:g} h: {most}" for name, start, end, most in SHORTAGES)
     rows = (
         ("jobs that ended", f"{lived.ended}", f"{best.ended}"),
-        ("jobs that waited in vain while nodes could be had", f"{len(set(lived.needless))}", "-"),
-        ("jobs queued again, for want of machines", f"{lived.requeued}", "-"),
+        ("jobs that waited although nodes were available", f"{len(set(lived.needless))}", "-"),
+        ("jobs requeued because machines were missing", f"{lived.requeued}", "-"),
         ("node-hours", f"{lived.node_hours:.0f}", f"{best.node_hours:.0f}"),
         ("wait, median", f"{statistics.median(lived.waited):.0f} s", f"{statistics.median(best.waited):.0f} s"),
         ("wait, mean", f"{statistics.mean(lived.waited):.0f} s", f"{statistics.mean(best.waited):.0f} s"),

@@ -29,7 +29,7 @@ COLD = REPOSITORY / "docs" / "reports" / "cold-demo.md"
 def target() -> Target:
     """Return the local cluster; raises Failure if it is not running."""
     if not (STATE / "kubeconfig").exists():
-        raise Failure("no cluster is up: make demo")
+        raise Failure("no cluster is running: run make demo")
     return local_target()
 
 
@@ -109,11 +109,11 @@ def measure_memory(_: int) -> None:
     scene = record.look()
     pids = [pid for pid in _processes() if _argv(pid)[1:3] == ["/usr/local/bin/soperator", "operator"]]
     if len(pids) != 1:
-        raise Failure(f"{len(pids)} operators run in the local cluster: make demo")
+        raise Failure(f"{len(pids)} operators run in the local cluster, not one: run make demo")
     lines = Path(f"/proc/{pids[0]}/status").read_text().splitlines()
     sizes = {words[0]: float(words[1]) / 1024 for words in map(str.split, lines) if words[0][:3] in ("VmR", "VmH")}
     peak, anonymous = sizes["VmHWM:"], _field(lines, "RssAnon:")
-    note = f"peak {peak:.1f} MiB, {anonymous:.1f} MiB of it are no file's"
+    note = f"peak {peak:.1f} MiB, {anonymous:.1f} MiB of it are anonymous memory"
     say(f"operator: {sizes['VmRSS:']:.1f} MiB, {note}")
     record.append(record.Run("memory", sizes["VmRSS:"], note=note, **scene.__dict__))
 
@@ -192,7 +192,7 @@ def _until(holds: Callable[[], bool], what: str) -> None:
     until = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > until:
-            raise Failure(f"waited {PATIENCE:.0f} s in vain that {what}")
+            raise Failure(f"waited {PATIENCE:.0f} s, but it is not true that {what}")
         time.sleep(0.5)
 
 

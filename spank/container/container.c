@@ -74,7 +74,7 @@ static int run(const struct request *request, char **command, struct report *rep
 	    (request->save != NULL && supervise(&paths, SAVE_S, say, report) < 0) || join_ask(&paths, request->step, &joined, report) < 0)
 		return -1;
 	if (joined.user_ns < 0)
-		return report_fail(report, "container: it ended before the command could run");
+		return report_fail(report, "container: the container ended before the command could run");
 	if (join_enter(request, &joined, report) < 0)
 		return -1;
 	if (environment_merge(request, &joined.config, &variables_of_process) < 0)

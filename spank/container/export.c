@@ -27,7 +27,7 @@ static int absolute(const char *path, char *whole, struct report *report)
 	char here[PATH_MAX] = "";
 
 	if (path[0] != '/' && getcwd(here, sizeof(here)) == NULL)
-		return report_fail(report, "container: cannot tell where %s is: %m", path);
+		return report_fail(report, "container: cannot resolve the path %s: %m", path);
 	if (snprintf(whole, PATH_MAX, "%s%s%s", here, path[0] == '/' ? "" : "/", path) >= PATH_MAX - 16)
 		return report_fail(report, "container: the path %s is too long", path);
 	return 0;

@@ -94,7 +94,7 @@ static int resolve(const struct source *source, const struct storage_paths *path
 	if (fetch_digest(source, digest, DIGEST_MAX, report) < 0)
 		return -1;
 	if (!is_digest(digest))
-		return report_fail(report, "container: the registry gave %s no digest: \"%.80s\"", source->reference, digest);
+		return report_fail(report, "container: the registry returned no digest for %s: \"%.80s\"", source->reference, digest);
 	image_cache_forget_old(folder, STEPS_KEPT_S);
 	return step[0] != '\0' ? remember(path, digest, report) : 0;
 }

@@ -16,19 +16,19 @@
 
 static const struct request_option options[] = {
 	TEXT("container-image", "[USER@][REGISTRY#]IMAGE[:TAG]|PATH", "PYXIS_CONTAINER_IMAGE", image,
-	     "image of the container: of a registry, or the path of a squashfs file or of an image archive"),
+	     "image of the container: a reference in a registry, or the path of a squashfs file or of an image archive"),
 	TEXT("container-mounts", "SRC:DST[:FLAGS][,SRC:DST...]", "PYXIS_CONTAINER_MOUNTS", mounts,
-	     "what of the jail is mounted in the container; FLAGS are joined by \"+\", as in \"ro+nosuid\""),
+	     "paths of the jail to mount in the container; FLAGS are joined by \"+\", as in \"ro+nosuid\""),
 	TEXT("container-workdir", "PATH", "PYXIS_CONTAINER_WORKDIR", workdir, "working folder in the container"),
 	TEXT("container-name", "NAME[:auto|create|exec|no_exec]", "PYXIS_CONTAINER_NAME", name,
-	     "a container that stays until the job's end; a later step that names it goes on in it"),
+	     "keep the container until the job's end; later steps that name it run in it"),
 	TEXT("container-save", "PATH", "PYXIS_CONTAINER_SAVE", save,
 	     "write the container to a squashfs file when the step has ended"),
 	SWITCH("container-mount-home", "PYXIS_CONTAINER_MOUNT_HOME", mount_home, 1, "mount your home in the container"),
 	SWITCH("no-container-mount-home", NULL, mount_home, 0, "do not mount your home in the container"),
 	SWITCH("container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", remap_root, 1,
-	       "be root in the container, in name only: outside, all files are yours"),
-	SWITCH("no-container-remap-root", NULL, remap_root, 0, "be yourself in the container"),
+	       "appear as root in the container; outside, you own all files"),
+	SWITCH("no-container-remap-root", NULL, remap_root, 0, "keep your own user in the container"),
 	SWITCH("container-entrypoint", "PYXIS_CONTAINER_ENTRYPOINT", entrypoint, 1, "run the image's entry point first"),
 	SWITCH("no-container-entrypoint", NULL, entrypoint, 0, "do not run the image's entry point"),
 	SWITCH("container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", entrypoint_log, 1,
@@ -36,9 +36,9 @@ static const struct request_option options[] = {
 	SWITCH("container-writable", "PYXIS_CONTAINER_WRITABLE", writable, 1, "the container's files can be changed"),
 	SWITCH("container-readonly", "PYXIS_CONTAINER_READONLY", writable, 0, "the container's files cannot be changed"),
 	TEXT("container-env", "NAME[,NAME...]", "PYXIS_CONTAINER_ENV", env,
-	     "variables of yours that win over those of the image"),
+	     "your variables that override those of the image"),
 	TEXT("container-unshare", "net|ipc|uts[,...]", "PYXIS_CONTAINER_UNSHARE", unshare,
-	     "namespaces that the container has for itself"),
+	     "namespaces that the container does not share"),
 };
 
 /* What the plugin tells its helper, and no user. */

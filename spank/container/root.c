@@ -132,7 +132,7 @@ static int umount_one(int root_fd, const struct bind *bind, struct report *repor
 	fd_path(path, fd);
 	result = umount2(path, MNT_DETACH);
 	if (result < 0)
-		report_fail(report, "container: cannot take the mount %s away: %m", bind->target);
+		report_fail(report, "container: cannot unmount %s: %m", bind->target);
 	(void)close(fd);
 	return result;
 }

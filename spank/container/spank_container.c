@@ -115,7 +115,7 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 		};
 
 		if (spank_option_register(spank, &made) != ESPANK_SUCCESS) {
-			slurm_error("container: Slurm does not take the option --%s", option->name);
+			slurm_error("container: Slurm does not accept the option --%s", option->name);
 			return FAILED;
 		}
 	}
@@ -157,7 +157,7 @@ static int take_step(spank_t spank)
 	take_save(spank, step);
 	if (!is_known || asprintf(&request.job, "%u", job) < 0 || asprintf(&request.step, "%u.%u", job, step) < 0 ||
 	    asprintf(&request.tasks, "%u", tasks_left) < 0) {
-		slurm_error("container: Slurm does not say which step this is");
+		slurm_error("container: Slurm does not report the id of this step");
 		return FAILED;
 	}
 	return DONE;
@@ -202,7 +202,7 @@ static int find_paths(struct storage_paths *paths, struct report *report)
 	uid_t uid = 0;
 
 	if (spank_get_item(here, S_JOB_UID, &uid) != ESPANK_SUCCESS)
-		return report_fail(report, "container: Slurm does not say whose step this is");
+		return report_fail(report, "container: Slurm does not report the user of this step");
 	return storage_paths_find(&request, uid, "/", paths, report);
 }
 
@@ -365,18 +365,18 @@ static int come_in(struct report *report)
 		return -1;
 	for (int attempt = 0; joined.user_ns < 0; attempt++) {
 		if (attempt == 3)
-			return report_fail(report, "container: it ended before the task came in");
+			return report_fail(report, "container: the container ended before the task entered it");
 		if (start(report) < 0 || join_ask(&paths, request.step, &joined, report) < 0)
 			return -1;
 	}
 	if (joined.is_other_step && request.mounts != NULL && is_first_task())
 		slurm_spank_log("container: the container runs already, so --container-mounts is ignored");
 	if (keep_folder() < 0)
-		return report_fail(report, "container: Slurm does not take SLURM_WORKING_DIR");
+		return report_fail(report, "container: Slurm does not accept SLURM_WORKING_DIR");
 	if (join_enter(&request, &joined, report) < 0)
 		return -1;
 	if (environment_merge(&request, &joined.config, &variables) < 0 || frameworks_set(&variables) < 0)
-		return report_fail(report, "container: Slurm does not take the image's environment");
+		return report_fail(report, "container: Slurm does not accept the image's environment");
 	return 0;
 }
 
@@ -422,7 +422,7 @@ static int wait_for_container(int seconds, struct report *report)
 	pid_t child;
 
 	if (spank_get_item(here, S_JOB_UID, &uid) != ESPANK_SUCCESS || spank_get_item(here, S_JOB_GID, &gid) != ESPANK_SUCCESS)
-		return report_fail(report, "container: Slurm does not say whose step this is");
+		return report_fail(report, "container: Slurm does not report the user of this step");
 	if (pipe2(ends, O_CLOEXEC) < 0 || (child = fork()) < 0)
 		return report_fail(report, "container: cannot wait for the container: %m");
 	if (child == 0)

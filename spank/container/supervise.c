@@ -51,7 +51,7 @@ int supervise(const struct storage_paths *paths, int seconds, void (*say)(const 
 	pid_t child;
 
 	if (waiting < 0)
-		return report->text[0] != '\0' ? -1 : report_fail(report, "container: it ended before the task came in");
+		return report->text[0] != '\0' ? -1 : report_fail(report, "container: the container ended before the task entered it");
 	(void)sigfillset(&all);
 	if (sigprocmask(SIG_BLOCK, &all, &before) < 0)
 		return report_fail(report, "container: cannot block signals: %m");

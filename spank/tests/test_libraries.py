@@ -87,7 +87,7 @@ cp {JAIL}/srv/late/pmix_mca_gds_late.so {JAIL}/lib/x86_64-linux-gnu/libnss_late.
 @pytest.mark.parametrize("pod", list(NAMES), indirect=True)
 @pytest.mark.parametrize("user", ["root", "alice"])
 def test_slurmstepd_loads_no_library_that_the_jail_names(pod: Slurm, user: str) -> None:
-    """slurmstepd does not load it with PMIx either, which loads components late and looks up users."""
+    """With PMIx, which loads components late and looks up users, slurmstepd does not load the library either."""
     done = pod.sh(f"{STEP} true", user=user)
     assert (done.returncode, pod.read("/srv/loaded")) == (0, ""), done.stderr
 

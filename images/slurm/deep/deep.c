@@ -50,7 +50,7 @@ double number(const char *key, double otherwise, double least, double most)
 	double value = said ? strtod(said, &end) : otherwise;
 
 	if (said && (!*said || *end || !(value >= least && value <= most)))
-		broken("%s=%s is no number from %g to %g", key, said, least, most);
+		broken("%s=%s is not a number from %g to %g", key, said, least, most);
 	return value;
 }
 
@@ -59,7 +59,7 @@ double now(void)
 	struct timespec time;
 
 	if (clock_gettime(CLOCK_MONOTONIC, &time))
-		broken("the clock does not answer: %m");
+		broken("cannot read the clock: %m");
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
@@ -189,7 +189,7 @@ static void look_around(void)
 		list = getenv("SLURM_JOB_NODELIST");
 	first_of(list ? list : place.node, place.first, sizeof place.first);
 	if (place.size < 1 || place.rank < 0 || place.rank >= place.size || !place.first[0])
-		broken("task %d of %d on %s makes no sense", place.rank, place.size, place.first);
+		broken("task %d of %d on %s is invalid", place.rank, place.size, place.first);
 }
 
 /* GPUs are measured with what is in the jail, so by scripts, which the jail's own python3 runs. */
@@ -203,7 +203,7 @@ static void run_script(char **arguments)
 	program[length] = '\0';
 	snprintf(script, sizeof script, "%s/../share/deep/%s.py", dirname(program), name);
 	if (access(script, R_OK))
-		broken("there is no such measurement; there are memory, cpu, disk, network, allreduce, nccl, burn, dcgm");
+		broken("unknown measurement: use one of memory, cpu, disk, network, allreduce, nccl, burn, dcgm");
 	arguments[0] = (char *)"python3";
 	arguments[1] = script;
 	execvp("python3", arguments);
@@ -227,13 +227,13 @@ int main(int argc, char **argv)
 	name = argv[1];
 	words = argv + 2;
 	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
-		broken("that is no name of a measurement");
+		broken("invalid name of a measurement");
 	look_around();
 	for (size_t i = 0; i < sizeof measurements / sizeof *measurements; i++)
 		if (!strcmp(name, measurements[i].name)) {
 			measurements[i].measure();
 			if (fflush(stdout) || ferror(stdout))
-				broken("cannot say what was measured: %m");
+				broken("cannot print the readings: %m");
 			return 0;
 		}
 	run_script(argv);

@@ -280,7 +280,7 @@ int hear_from(int rank)
 		}
 		close(come);
 	}
-	broken("task %d on %s does not come", rank, members[rank].node);
+	broken("task %d on %s does not connect", rank, members[rank].node);
 }
 
 void send_all(int socket, const void *bytes, size_t length)
@@ -316,7 +316,7 @@ void exchange(int out, const void *sent, size_t sends, int in, void *received, s
 		ssize_t more;
 
 		if (poll(both, 2, PATIENCE_MS) <= 0)
-			broken("for %d s nothing came or went", PATIENCE_MS / 1000);
+			broken("no data was transferred for %d s", PATIENCE_MS / 1000);
 		if (both[0].revents) {
 			more = send(out, sent, sends, MSG_NOSIGNAL | MSG_DONTWAIT);
 			if (more < 0 && errno != EAGAIN && errno != EINTR)

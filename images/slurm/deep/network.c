@@ -95,7 +95,7 @@ static double flow(int from, struct stream *streams, int count, double seconds)
 			if (now() - began < SILENCE)
 				pause_for(0.01);
 			else
-				broken("for %d s nothing came from %s", SILENCE, node_of(from));
+				broken("for %d s no data arrived from %s", SILENCE, node_of(from));
 		rate = (total(streams, count) - before) * 8 / 1e9 / (now() - began);
 	}
 	agree(0);

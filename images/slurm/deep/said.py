@@ -21,11 +21,11 @@ def given(otherwise):
     for word in sys.argv[1:]:
         key, is_one, value = word.partition("=")
         if not is_one or key not in otherwise:
-            broken(f"{word} is not understood; there are {', '.join(otherwise)}")
+            broken(f"{word} is an unknown argument: use one of {', '.join(otherwise)}")
         try:
             found[key] = type(otherwise[key])(value)
         except ValueError:
-            broken(f"{word} is no number")
+            broken(f"{word} is not a number")
     return found
 
 

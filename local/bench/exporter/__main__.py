@@ -154,18 +154,18 @@ def table(found: list[Measured]) -> str:
     whole = [sum(cost["cpu"] for cost in each.said["cost"].values()) for each in found]
     row("CPU of reading everything", "", *(f"{cpu:.2f} s" for cpu in whole))
     known = [each.slurmrestd["all"] if each.slurmrestd else None for each in found]
-    row("CPU of slurmrestd for it", "", *(f"{cpu:.2f} s" if cpu is not None else "" for cpu in known))
+    row("CPU of slurmrestd for this", "", *(f"{cpu:.2f} s" if cpu is not None else "" for cpu in known))
     shares = [cpu / of if of else None for cpu, of in zip(whole, known, strict=True)]
     row(
         "exporter's share of that", f"≤ {SHARE:.0%}", *(f"{share:.0%}" if share is not None else "" for share in shares)
     )
     row(
-        "slowest scrape, one every 0.1 s meanwhile",
+        "slowest of the scrapes in the meantime, one every 0.1 s",
         "",
         *(f"{max(wall for wall, _ in each.scrapes):.0f} ms" for each in found),
     )
     row(
-        "slowest, without the time in which other programs had the CPU that the exporter wanted",
+        "slowest, without the time for which the exporter waited for a CPU",
         f"≤ {SCRAPE:.0f} ms",
         *(f"{max(wall - kept for wall, kept in each.scrapes):.0f} ms" for each in found),
     )

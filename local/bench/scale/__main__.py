@@ -22,9 +22,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m local.bench.scale", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--runs", type=int, default=1, help="how often (default: %(default)s)")
-    parser.add_argument("--add", action="store_true", help="keep the runs that were made before")
+    parser.add_argument("--add", action="store_true", help="keep earlier runs")
     parser.add_argument(
-        "--counts", action="store_true", help="write no page; end with 1 where a count of requests is over its limit"
+        "--counts", action="store_true", help="write no page; exit with 1 if a count of requests exceeds its limit"
     )
     said = parser.parse_args()
     wanted = said.parts or PARTS[:-1]

@@ -1,6 +1,6 @@
 """The kind SlurmBackup: backups of one SlurmCluster into an encrypted repository of restic, on a schedule or by request.
 
-The status says what the last backup has and when the next one is due. It is a report: what could not be known without it is in the repository.
+The status reports the content of the last backup and the time of the next one. The repository is the source of all of its facts.
 """
 
 from typing import Annotated, Literal
@@ -55,7 +55,7 @@ class SlurmBackupSpec(ClusterMember):
     )
     run_request: Word = Field(
         default="",
-        description="A request to make a backup now. Any new word is one request, which is carried out once.",
+        description="A request to make a backup now. Any new value is one request, which is carried out once.",
     )
     suspend: bool = Field(default=False, description="Whether no new backups are made.")
     retention: Retention = Field(default_factory=Retention, description="Which of its own backups stay.")
@@ -65,13 +65,13 @@ class SlurmBackupSpec(ClusterMember):
 class LastBackup(Model):
     """The last successful backup."""
 
-    snapshot: str = Field(default="", max_length=64, description="Its id in the repository.")
+    snapshot: str = Field(default="", max_length=64, description="Id of the snapshot in the repository.")
     time: str = Field(default="", max_length=64, description="When it began.")
-    seconds: int = Field(default=0, ge=0, description="How long it took, in seconds.")
-    size: str = Field(default="", max_length=32, description="Size of what it has, as a quantity.")
+    seconds: int = Field(default=0, ge=0, description="Duration of the backup, in seconds.")
+    size: str = Field(default="", max_length=32, description="Size of its content, as a quantity.")
     added: str = Field(default="", max_length=32, description="Size that the repository grew by, as a quantity.")
     next_job_id: int = Field(default=0, ge=0, description="The next job id of the cluster at that time.")
-    contents: list[Content] = Field(default_factory=list, max_length=8, description="The parts that it has.")
+    contents: list[Content] = Field(default_factory=list, max_length=8, description="Parts of the backup.")
 
 
 class SlurmBackupStatus(Model):

@@ -60,7 +60,7 @@ class When(Model):
     on_idle: OnIdle | None = Field(default=None, description="Makes a node due after it has been idle.")
     run_request: Word = Field(
         default="",
-        description="A request to run the check now on all nodes. Any new word is one request, which is carried out once.",
+        description="A request to run the check now on all nodes. Any new value is one request, which is carried out once.",
     )
 
 
@@ -156,7 +156,7 @@ class EndedStatus(Model):
     since: Time = Field(description="Start of the failure.")
     until: Time = Field(description="End of the failure.")
     message: Short = Field(description="The fault.")
-    job: int = Field(default=0, ge=0, description="Id of the job that ended it.")
+    job: int = Field(default=0, ge=0, description="Id of the job that ended the failure.")
     relapses: int = Field(default=0, ge=0, description="Number of failures soon after a recovery by then.")
 
 
@@ -228,7 +228,7 @@ class HealthCheckStatus(Model):
     summary: Count = Field(default="", description="passingNodes of nodes, for the column of kubectl get.")
     active_runs: int = Field(default=0, ge=0, description="Runs in progress.")
     last_request: Word = Field(default="", description="The last spec.when.runRequest that was carried out.")
-    last_request_time: Time | None = Field(default=None, description="Time at which it was carried out.")
+    last_request_time: Time | None = Field(default=None, description="Time at which that request was carried out.")
     highest_job: int = Field(default=0, ge=0, description="Highest id of a job of this check.")
     due_after_repair: Hostlist = Field(
         default="", description="Nodes that were out of service, and run the check when they return."

@@ -44,14 +44,18 @@ class KeyVersion(Model):
     """The identity of the keys in a Secret."""
 
     digest: str = Field(default="", max_length=64, description="Hash of the Secret's files.")
-    request: str = Field(default="", max_length=63, description="The last spec.auth.rotateRequest that changed it.")
+    request: str = Field(
+        default="", max_length=63, description="The last spec.auth.rotateRequest that changed the key."
+    )
     stage: str = Field(default="", max_length=16, description="Stage of that rotation. Empty: complete.")
 
 
 class KeyRotation(Model):
     """The progress of the last rotation of a key."""
 
-    request: str = Field(default="", max_length=63, description="The last spec.auth.rotateRequest that changed it.")
+    request: str = Field(
+        default="", max_length=63, description="The last spec.auth.rotateRequest that changed the key."
+    )
     stage: str = Field(default="", max_length=16, description="Stage of that rotation. Empty: complete.")
     next: KeyVersion | None = Field(
         default=None,
@@ -94,7 +98,7 @@ class SlurmClusterStatus(Model):
         default="", max_length=63, description="Version of Slurm that slurmrestd reported last, such as 24.11.5."
     )
     images: ImagesRecord = Field(
-        default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
+        default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade requests others."
     )
     rendered: RenderedNote = Field(default_factory=RenderedNote, description="Record of the last rendering.")
     keys: str = Field(default="", max_length=63, description="The last completed spec.auth.rotateRequest.")

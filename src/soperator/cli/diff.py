@@ -206,7 +206,7 @@ async def _specs(
 
 
 async def _with_contents(api: "Api", cluster: "Cluster") -> "Cluster":
-    """The cluster with the entries of ConfigMaps and Secrets to which its config refers, as Kubernetes has them."""
+    """Return the cluster with the entries of ConfigMaps and Secrets to which its config refers, as Kubernetes has them."""
     from soperator.api.fields.config import entries
     from soperator.reconcile.cluster import site_files
 

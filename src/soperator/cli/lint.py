@@ -92,7 +92,7 @@ def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
 
 
 def _notes(objects: "list[Manifest]") -> "Iterator[str]":
-    """Return what is allowed and rarely meant: a cluster that nobody can log in to, since a new jail has no users."""
+    """Return warnings about valid specs that are rarely intended: a cluster into which no user can log in, because a new jail has no users."""
     from soperator.api.slurmcluster import SlurmClusterSpec
 
     for found in objects:

@@ -77,7 +77,7 @@ def _rendered(
 
 
 def _with_contents(cluster: "Cluster", given: "Mapping[tuple[str, str, str, str], str]") -> "Cluster":
-    """Return the cluster with the contents that the files have; what they lack is said, and stands as a remark in the file."""
+    """Return the cluster with the contents in the files; a missing entry is reported, and replaced by a comment."""
     from soperator.api.fields.config import entries
     from soperator.render.slurm_conf import site_files
 
@@ -112,7 +112,7 @@ def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defau
 
 
 def _pods(spec: "NodeSetSpec") -> int:
-    """Return the number of pods that exist at once; with power saving one, to show a pod that a job wakes."""
+    """Return the number of pods that exist at the same time; with power saving it is one, to show a pod that a job starts."""
     return max(1, spec.power_saving.min_nodes) if spec.power_saving else spec.replicas
 
 

@@ -1,7 +1,7 @@
-"""`soperator request`: asks the operator for something that happens once: new keys, a repaired jail, an upgrade, a run of a check, a backup.
+"""`soperator request`: requests a single action of the operator: new keys, a repaired jail, an upgrade, a run of a check, a backup.
 
-Each is a field of a spec that takes any new word. This verb writes a new one, under a field manager of its own, so that no field is taken from
-a GitOps tool: the refusal names the owner.
+Each action has a field in a spec, and a new value of it is a new request. This verb writes a new value with its own field manager, so that
+it does not take over fields of a GitOps tool: if another manager owns the field, the error names it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestField:
-    """One thing that can be requested: the kind and the path of its field, fields that are set beside it, and its danger where it has one."""
+    """One possible request: the kind and the path of its field, other fields that are set with it, and a warning if it is dangerous."""
 
     kind: str
     path: tuple[str, ...]
@@ -32,7 +32,9 @@ class RequestField:
     danger: str = ""
 
 
-_OVERWRITE = "it drains all workers, closes login and replaces the whole root; jail.refill.keep says what stays"
+_OVERWRITE = (
+    "it drains all workers, closes login and replaces the whole root; jail.refill.keep lists the paths that stay"
+)
 REQUESTS: Mapping[str, RequestField] = MappingProxyType(
     {
         "keys": RequestField("SlurmCluster", ("auth", "rotateRequest")),
@@ -73,9 +75,9 @@ def request(
 
 
 def chosen(what: str, yes: bool) -> RequestField:
-    """Return what is requested; raises CliError if there is no such thing, or if it has a danger and nobody said yes."""
+    """Return the request of this name; raises CliError if it does not exist, or if it is dangerous and not confirmed."""
     if what not in REQUESTS:
-        raise CliError(f"{what}: nothing of this name can be requested: choose one of {', '.join(REQUESTS)}")
+        raise CliError(f"{what}: unknown request: use one of {', '.join(REQUESTS)}")
     requested = REQUESTS[what]
     if requested.danger and not yes:
         raise CliError(f"{what}: {requested.danger}: give --yes to request it")
@@ -83,7 +85,7 @@ def chosen(what: str, yes: bool) -> RequestField:
 
 
 def former(obj: "Custom", path: tuple[str, ...]) -> str:
-    """Return the present word of a request; empty where there is none."""
+    """Return the present value of a request's field; empty if there is none."""
     import msgspec
 
     found: Any = msgspec.json.decode(obj.spec)
@@ -93,7 +95,7 @@ def former(obj: "Custom", path: tuple[str, ...]) -> str:
 
 
 def body(kind: "Kind", obj: "Custom", requested: RequestField, word: str) -> dict[str, Any]:
-    """Return the object with only the fields of the request; its uid, because an apply would create an object that is gone."""
+    """Return the object with only the fields of the request, and its uid, so that the apply does not create an object that no longer exists."""
     inner: dict[str, Any] = {**requested.beside, requested.path[-1]: word}
     for key in reversed(requested.path[:-1]):
         inner = {key: inner}
@@ -119,7 +121,7 @@ async def send(api: "Api", requested: RequestField, key: tuple[str, str], word: 
     try:
         obj = await api.get(kind, Custom, *key)
         if former(obj, requested.path) == word:
-            raise CliError(f"{at}: {word} is the last request already: give another word")
+            raise CliError(f"{at}: {word} is the last request already: give another value")
         await api.apply(kind, body(kind, obj, requested, word), force=force, manager=f"soperator-{requested.path[0]}")
     except NotFound:
         raise CliError(

@@ -1,8 +1,8 @@
-"""`soperator restore`: makes a cluster again from a backup of a SlurmBackup, in a namespace where it no longer exists.
+"""`soperator restore`: restores a cluster from a backup of a SlurmBackup, in a namespace in which it no longer exists.
 
-No daemon of the cluster runs until everything is in its place: a pod reads and verifies the whole snapshot; then come the Secrets with keys, the
-database and the state on their claims, and last the objects, of which the operator makes the cluster. It may be ended at any time and run again,
-because the SlurmCluster is the last object.
+First a pod reads and verifies the whole snapshot. Then the command writes the Secrets with keys, the database and the state on their
+claims, and last the objects, from which the operator creates the cluster. So no daemon runs before all data is restored. The command may be
+interrupted at any time and run again, because the SlurmCluster is the last object.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ async def find_image(api: "Api") -> str:
 
 
 async def check_absent(api: "Api", said: "Restoration") -> None:
-    """Raise CliError if the cluster exists, or pods of it: two slurmctlds on one state, or a worker with its former jobs, would lose more."""
+    """Raise CliError if the cluster, or a pod of it, exists: two slurmctlds on one state, or a worker with former jobs, would lose more data."""
     from soperator.kube.errors import NotFound
     from soperator.kube.kinds import POD, SLURMCLUSTER
     from soperator.kube.views import Custom, Pod
@@ -117,7 +117,7 @@ async def check_absent(api: "Api", said: "Restoration") -> None:
         pass
     else:
         raise CliError(
-            f"SlurmCluster {said.cluster} exists in namespace {said.namespace}: delete it first, or give --verify to look only"
+            f"SlurmCluster {said.cluster} exists in namespace {said.namespace}: delete it first, or give --verify to change nothing"
         )
     pods = (await api.list(POD, Pod, said.namespace, labels=f"{labels.CLUSTER}={said.cluster}")).items
     alive = sorted(each.metadata.name for each in pods if each.status.phase not in ("Succeeded", "Failed"))
@@ -129,7 +129,7 @@ async def check_absent(api: "Api", said: "Restoration") -> None:
 
 
 async def read(api: "Api", said: "Restoration") -> dict[str, Any]:
-    """Return what the snapshot has, after a pod has read and verified all of it."""
+    """Return the content of the snapshot, after a pod has read and verified all of it."""
     from soperator.kube.errors import KubeError
     from soperator.kube.exec import Target
     from soperator.kube.exec import exec as run
@@ -178,7 +178,7 @@ async def carry_out(api: "Api", said: "Restoration", found: dict[str, Any], gap:
     objects = restored_objects(found["objects"], said.namespace, first)
     state, database = await make_claims(api, said, objects, has_database="database" in found["manifest"])
     await make_secrets(api, said, found["secrets"])
-    say(f"{len(found['secrets'])} Secrets with keys are there; writing state{' and database' if database else ''}")
+    say(f"{len(found['secrets'])} Secrets with keys are restored; writing state{' and database' if database else ''}")
     await _create(api, said, "write", state, database)
     try:
         await _reach(api, said, "write", "Succeeded")
@@ -187,16 +187,18 @@ async def carry_out(api: "Api", said: "Restoration", found: dict[str, Any], gap:
     await check_absent(api, said)
     await make_objects(api, objects)
     say(
-        f"SlurmCluster {said.cluster} and {len(objects) - 1} other objects are there; the next job id is at least {first}"
+        f"SlurmCluster {said.cluster} and {len(objects) - 1} other objects are restored; the next job id is at least {first}"
     )
     if any(each["kind"] == "SlurmBackup" for each in objects):
-        say("its SlurmBackups are suspended: set suspend: false when you have looked at the cluster")
+        say("its SlurmBackups are suspended: set suspend: false when you have checked the cluster")
 
 
 async def make_claims(
     api: "Api", said: "Restoration", objects: list[dict[str, Any]], has_database: bool
 ) -> tuple[str, str]:
-    """Return the claims of the state and of the database (empty: none), created where the spec names none; raises CliError if one is missing."""
+    """Return the claims of the state and of the database (empty: none), and create those that the spec does not name; raises CliError if one is
+    missing.
+    """
     from pydantic import ValidationError
 
     from soperator.api.slurmcluster import SlurmClusterSpec
@@ -264,7 +266,7 @@ def _goes(meta: "ObjectMeta", cluster: str) -> bool:
 
 
 async def make_secrets(api: "Api", said: "Restoration", secrets: dict[str, dict[str, str]]) -> None:
-    """Create the Secrets with keys; raises CliError before any is created if one exists with other content."""
+    """Create the Secrets with keys; if one exists with other content, raises CliError before it creates any."""
     import base64
 
     from soperator.kube.kinds import SECRET
@@ -289,7 +291,7 @@ async def make_secrets(api: "Api", said: "Restoration", secrets: dict[str, dict[
 
 
 async def make_objects(api: "Api", objects: list[dict[str, Any]]) -> None:
-    """Create the objects, or set their fields where they exist."""
+    """Create the objects, or set their fields if they exist."""
     from soperator.kube.kinds import kind_of
 
     for each in objects:
@@ -297,7 +299,7 @@ async def make_objects(api: "Api", objects: list[dict[str, Any]]) -> None:
 
 
 def summary(found: dict[str, Any]) -> str:
-    """Return what a snapshot has, for people."""
+    """Return a summary of the snapshot, for people."""
     manifest = found["manifest"]
     kinds = sorted(each["kind"] for each in found["objects"])
     counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
@@ -322,12 +324,12 @@ async def _create(api: "Api", said: "Restoration", verb: "Verb", state: str = ""
         await api.create(POD, render_pod(said, verb, state, database))
     except AlreadyExists:
         raise CliError(
-            f"another restoration of {said.cluster} goes on: wait for it, or if nobody waits for it, delete pod {said.pod(verb)}"
+            f"another restoration of {said.cluster} is in progress: wait for it, or if it was abandoned, delete pod {said.pod(verb)}"
         ) from None
 
 
 async def _reach(api: "Api", said: "Restoration", verb: "Verb", phase: str) -> None:
-    """Return when the pod has this phase; raises CliError if it fails, or does not begin."""
+    """Return when the pod has this phase; raises CliError if it fails, or does not start."""
     from soperator.kube.kinds import POD
     from soperator.kube.views import Pod
     from soperator.reconcile import pod_status
@@ -347,7 +349,7 @@ async def _reach(api: "Api", said: "Restoration", verb: "Verb", phase: str) -> N
 
 
 async def _delete(api: "Api", said: "Restoration", verb: "Verb") -> None:
-    """Delete a pod, and return when it is gone: the next one has its name, and two must not write to one claim."""
+    """Delete a pod, and return when it no longer exists: the next pod has the same name, and two pods must not write to one claim."""
     from soperator.kube.errors import NotFound
     from soperator.kube.kinds import POD
     from soperator.kube.views import Meta

@@ -196,11 +196,11 @@ BACKUP = Definition(
             description="Whether backups are made when they are due, and the last one succeeded.",
         ),
         Column("Last", ".status.lastBackup.time", "date", "Start of the last successful backup."),
-        Column("Snapshot", ".status.lastBackup.snapshot", description="Its id in the repository."),
+        Column("Snapshot", ".status.lastBackup.snapshot", description="Id of the snapshot in the repository."),
         Column("Size", ".status.lastBackup.size", description="Its size."),
         _REASON,
         _AGE,
-        Column("Next", ".status.next", description="When the next one is due.", priority=1),
+        Column("Next", ".status.next", description="When the next backup is due.", priority=1),
         _WHY,
     ),
 )

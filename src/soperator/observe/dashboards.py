@@ -276,7 +276,7 @@ OPERATOR = Dashboard(
         Panel("Objects in caches", {"{{kind}}": "max by (kind) (soperator_store_objects)"}, about=(
             "Kubernetes objects that the operator keeps in memory."
         )),
-        Panel("Keys in work and waiting for their requeue time", {
+        Panel("Keys being processed, and keys waiting for their requeue time", {
             "{{controller}} in work": "max by (controller) (soperator_queue_active)",
             "{{controller}} wait": "max by (controller) (soperator_queue_waiting)",
         }),

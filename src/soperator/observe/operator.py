@@ -19,7 +19,9 @@ PASS_SECONDS = Metric(
 DEPTH = Metric("soperator_queue_depth", "gauge", "Keys in the workqueue that wait for a worker.", ("controller",), 3)
 ACTIVE = Metric("soperator_queue_active", "gauge", "Keys being worked on.", ("controller",), 3)
 WAITING = Metric("soperator_queue_waiting", "gauge", "Keys that wait for their requeue time.", ("controller",), 3)
-FAILING = Metric("soperator_queue_failing", "gauge", "Keys whose last pass failed.", ("controller",), 3)
+FAILING = Metric(
+    "soperator_queue_failing", "gauge", "Keys of the workqueue whose last pass failed.", ("controller",), 3
+)
 REQUESTS = Metric(
     "soperator_api_requests_total",
     "counter",

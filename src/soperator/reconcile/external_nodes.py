@@ -23,7 +23,7 @@ def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
 
 
 def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
-    """Return the hosts that still need the new key of a rotation, and the commands that bring it there.
+    """Return the hosts that still need the new key of a rotation, and the commands that copy it to them.
 
     The text is empty if there are none, or if an administrator confirmed the key.
     """

@@ -102,7 +102,7 @@ def _record(cluster: Cluster, nodeset: NodeSet) -> RecordFields:
 
 
 def _differing(current: WorkerSet, wanted: RecordFields | None) -> frozenset[int]:
-    """The workers whose Slurm node has other features or another weight than the spec says."""
+    """Return the workers whose Slurm node has other features or another weight than the spec."""
     if wanted is None:
         return frozenset()
     wrong = (indexes for shape, indexes in current.by_shape.items() if not node_records.is_as_wanted(shape, wanted))

@@ -68,7 +68,7 @@ def has_run(pod: Pod, container: str) -> bool:
 
 
 def began(pod: Pod, container: str) -> float:
-    """When a running container was started, in seconds since 1970; 0 if it does not run."""
+    """Return when a running container was started, in seconds since 1970; 0 if it does not run."""
     found = next((each.state.running for each in pod.status.container_statuses if each.name == container), None)
     return found.started_at.timestamp() if found and found.started_at else 0.0
 
@@ -126,7 +126,7 @@ def index_of(pod: Pod, nodeset: str) -> int | None:
 
 
 def mislabelled(pod: Pod) -> list[str]:
-    """Return the uid of the NodeSet whose worker a pod is by its owner, name and host name, if its labels say otherwise; else nothing."""
+    """Return the uid of the NodeSet that has a pod as its worker by owner, name and host name, if the pod's labels differ; otherwise empty."""
     owner = next((each for each in pod.metadata.owner_references if each.kind == kinds.NODESET.kind), None)
     index = index_of(pod, owner.name) if owner else None
     if owner is None or index is None:

@@ -63,7 +63,7 @@ def lines(settings: Mapping[str, str | int]) -> list[Line]:
 
 
 def render(content: Iterable[Line]) -> str:
-    """Return the text of a file; raises ConfError for a key or a value that Slurm would not read back as it is."""
+    """Return the text of a file; raises ConfError for a key or a value that Slurm would read differently."""
     return "".join(" ".join(_pair(key, value) for key, value in each.pairs) + "\n" for each in content)
 
 

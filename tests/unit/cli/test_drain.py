@@ -102,5 +102,5 @@ async def test_what_cannot_be_done_has_a_remedy(tmp_path):
     with pytest.raises(CliError, match="worker-9: Node worker-9 not found; soperator top lists the nodes"):
         await act(slurm, seeded(True), "worker-9", "fan")
     for name in ("$(reboot)", "-a", "a b", "ALL;x"):
-        with pytest.raises(CliError, match="no name of nodes"):
+        with pytest.raises(CliError, match="not a node name"):
             await act(slurm, seeded(True), name, "fan")

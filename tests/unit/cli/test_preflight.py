@@ -107,9 +107,9 @@ async def test_an_empty_cluster_has_next_steps(fake):
             {"handlers": [{"name": "", "features": {}}]},
             "User namespaces",
             Level.FAIL,
-            "Node node-1 cannot start pods in one",
+            "Node node-1 cannot start pods in user namespaces",
         ),
-        ({"handlers": []}, "User namespaces", Level.WARN, "Node node-1 does not report what its runtime can do"),
+        ({"handlers": []}, "User namespaces", Level.WARN, "Node node-1 does not report the features of its runtime"),
         (
             {"handlers": [{"name": "kata", "features": {"userNamespaces": True}}, {"name": ""}]},
             "User namespaces",

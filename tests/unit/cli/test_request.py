@@ -66,7 +66,7 @@ async def test_what_cannot_be_requested_says_why():
     with pytest.raises(CliError, match="SlurmCluster demo: there is none in namespace slurm"):
         await send(FakeApi().api(), REQUESTS["keys"], AT, "new")
     fake = seeded(auth={"rotateRequest": "old"})
-    with pytest.raises(CliError, match="old is the last request already: give another word"):
+    with pytest.raises(CliError, match="old is the last request already: give another value"):
         await send(fake.api(), REQUESTS["keys"], AT, "old")
     assert fake.writes() == []
 
@@ -78,4 +78,4 @@ def test_what_ends_jobs_wants_a_yes():
     assert chosen("replace-jail", yes=True).beside == {"mode": "Overwrite"}
     done = CliRunner().invoke(app, ["request", "key", "demo"])
     assert done.exit_code == 1
-    assert "choose one of keys, repair-jail, replace-jail, upgrade, check" in done.output
+    assert "use one of keys, repair-jail, replace-jail, upgrade, check" in done.output

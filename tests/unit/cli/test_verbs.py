@@ -114,14 +114,14 @@ class TestLint:
             ("a: [", "line 1: "),
             ("a: 1\na: 2", "the key 'a' stands twice"),
             ("- a", "not a Kubernetes object"),
-            ("apiVersion: slurm.soperator.io/v1\nkind: NodeSet", "there is no such kind"),
+            ("apiVersion: slurm.soperator.io/v1\nkind: NodeSet", "unknown kind"),
             (
                 "apiVersion: slurm.soperator.io/v1alpha1\nkind: NodeSet\nspec: {clusterRef: {name: a}}",
                 "metadata.name: missing",
             ),
             (
                 "apiVersion: slurm.soperator.io/v1alpha1\nkind: SlurmCluster\nmetadata: {name: a}\nspce: {}",
-                "no such field",
+                "unknown field",
             ),
             ("apiVersion: slurm.soperator.io/v1alpha1\nkind: SlurmCluster\nmetadata: {name: a}\nspec: []", "spec: []"),
         ],

@@ -80,7 +80,7 @@ def test_any_text_is_a_key_or_not_and_never_a_traceback(createuser: ModuleType, 
         (["bob", "--group", "users", "--gid", "2000"], "give one of the two"),
         (["bob", "--groups", "nope-group"], "there is no group nope-group: make it with groupadd nope-group."),
         (["bob", "--shell", "/bin/nope"], "/bin/nope is no program of the jail"),
-        (["bob", "--comment", "a:b"], "--comment holds a colon"),
+        (["bob", "--comment", "a:b"], "--comment contains a colon"),
         (["bob", "--home", "relative"], "--home relative is no absolute path."),
     ],
 )

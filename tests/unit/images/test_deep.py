@@ -138,14 +138,14 @@ def reached(port: int) -> socket.socket:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["no-such"], "there is no such measurement; there are memory, cpu"),
-        (["../cpu"], "that is no name of a measurement"),
-        (["cpu", "seconds=soon"], "deep: cpu: seconds=soon is no number from 0.1 to 1800"),
+        (["no-such"], "unknown measurement: use one of memory, cpu"),
+        (["../cpu"], "invalid name of a measurement"),
+        (["cpu", "seconds=soon"], "deep: cpu: seconds=soon is not a number from 0.1 to 1800"),
         (["disk", "path=/nonexistent"], "deep: disk: /nonexistent: No such file"),
         (["network"], "it measures two nodes, and this step has 1 task"),
         (["dcgm"], "deep: dcgm: needs dcgmi of DCGM in the jail"),
         (["nccl"], "deep: nccl: needs all_reduce_perf of nccl-tests in the jail"),
-        (["burn", "minutes=1"], "deep: burn: minutes=1 is not understood; there are seconds, size"),
+        (["burn", "minutes=1"], "deep: burn: minutes=1 is an unknown argument: use one of seconds, size"),
     ],
 )
 def test_what_cannot_be_measured_ends_with_exit_code_2_and_a_sentence(deep: Path, words: list[str], says: str):

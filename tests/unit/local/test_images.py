@@ -58,9 +58,7 @@ def test_an_alias_selects_the_image_that_serves_it() -> None:
 
 def test_an_unknown_image_is_refused_with_the_known_ones() -> None:
     """A typo is answered with the names there are."""
-    with pytest.raises(
-        SystemExit, match="There is no image slum; there are agents, backup, jail, jail-bookworm, login"
-    ):
+    with pytest.raises(SystemExit, match="unknown image slum: use one of agents, backup, jail, jail-bookworm, login"):
         selected(["slum"])
 
 

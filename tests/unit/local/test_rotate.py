@@ -46,7 +46,7 @@ def test_a_part_that_cannot_run_is_left_out_with_a_sentence(
     monkeypatch.setattr(rotate, "STATE", tmp_path)
     assert run(Part("it", lambda _: [["false"]]), 0) == 0
     said = capsys.readouterr()
-    assert "the rotating part it is left out: there is no local cluster" in said.out + said.err
+    assert "the rotating part it is skipped: no local cluster runs" in said.out + said.err
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_files_that_no_configmap_holds_are_a_problem():
         ),
         (
             {"prolog": [{"name": "a", "text": "#!/bin/sh\r\necho\r\n"}]},
-            ("spec.config.prolog[0].text, line 1", "line ends of Windows"),
+            ("spec.config.prolog[0].text, line 1", "carriage return"),
         ),
         (
             {"files": [{"name": "topology.conf", "text": "SwitchName=a\nInclude b"}]},

@@ -1,4 +1,4 @@
-"""Dumps slurmdbd's database in one transaction, and reads a dump into a MariaDB that nobody else reaches."""
+"""Dumps slurmdbd's database in one transaction, and loads a dump into a MariaDB that only this pod can reach."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ class Source:
     password: str
 
     def dump(self, to: Path) -> None:
-        """Write the whole database as it is at one moment; raises BackupError if it cannot be read to its end."""
+        """Dump the whole database in one consistent transaction; raises BackupError if the dump is incomplete."""
         options = ["--single-transaction", "--quick", "--hex-blob", "--skip-lock-tables", "--no-tablespaces"]
         with to.open("wb") as file:
             done = subprocess.run(
@@ -70,9 +70,10 @@ def is_whole(dump: Path) -> bool:
 
 
 def load(dump: Path, claim: Path, database: str, scratch: Path) -> None:
-    """Make a new MariaDB in the folder `data` of the claim with the content of a dump. It is put in its place at the end, when it is whole.
+    """Create a new MariaDB in the folder `data` of the claim with the content of a dump.
 
-    It listens on a socket in `scratch` only. A folder `data` must not exist.
+    A rename puts the folder in its place when it is complete. MariaDB listens on a socket in `scratch` only. A folder `data` must not
+    exist.
     """
     made, log = claim / "data.restored", scratch / "log"
     shutil.rmtree(made, ignore_errors=True)

@@ -50,7 +50,7 @@ class Restic:
             )
 
     def backup(self, *folders: Path) -> RepositorySnapshot:
-        """Back up folders as one snapshot. Links in them are stored as such and never followed."""
+        """Back up folders as one snapshot. Symbolic links are stored as links and never followed."""
         printed = self._run("backup", "--json", "--host", self.host, "--tag", self._mine, *map(str, folders)).stdout
         return snapshot_of(printed)
 
@@ -59,12 +59,12 @@ class Restic:
         self._run("check", f"--read-data-subset={part}")
 
     def forget(self, keep: Sequence[str]) -> None:
-        """Remove the snapshots of this SlurmBackup that the options, such as --keep-last=7, do not keep, and the data that only they had."""
+        """Remove the snapshots of this SlurmBackup that the options, such as --keep-last=7, do not keep, and the data that only they contain."""
         self._run("forget", "--host", self.host, "--tag", self._mine, "--group-by", "host,tags", *keep, "--prune")
 
     @property
     def _mine(self) -> str:
-        """The tags of the snapshots of this SlurmBackup: a snapshot that is found has both."""
+        """The tags of the snapshots of this SlurmBackup; restic finds only snapshots with both tags."""
         return f"soperator,backup={self.maker}"
 
     def restore(self, snapshot: str, folder: str, to: Path) -> None:

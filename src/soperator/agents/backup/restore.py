@@ -1,8 +1,9 @@
 """Restores a cluster's claims before any of its daemons runs, in two pods: one that reads a whole snapshot, and one that writes.
 
-The first restores everything into scratch space, by which restic compares every byte with its hash, and shows the keys and objects to
-`soperator restore`. So damage is found before anything is touched. The second puts the database and the state on their claims. What is there already
-is moved aside, never deleted, and each is put in its place by a rename, so both may be killed at any time and run again.
+The first pod restores the snapshot into scratch space, where restic compares every byte with its hash, and passes the keys and objects to
+`soperator restore`. So it finds damage before any data changes. The second pod writes the database and the state to their claims. It
+renames existing data and never deletes it, and puts each part in its place by a rename, so both pods may be killed at any time and run
+again.
 """
 
 import base64
@@ -27,7 +28,7 @@ _FIXED = frozenset({"lost+found"})
 
 @dataclass(frozen=True)
 class Places:
-    """Where the pod has what: scratch space on the Node, scratch in memory for keys, and the claims."""
+    """The paths in the pod: scratch space on the Node, scratch in memory for keys, and the claims."""
 
     scratch: Path = Path("/soperator/scratch")
     private: Path = Path("/soperator/private")
@@ -57,7 +58,7 @@ def read(restic: Restic, snapshot: str, places: Places | None = None) -> None:
 
 
 def write(restic: Restic, snapshot: str, places: Places | None = None) -> None:
-    """Put the database and the state of a snapshot on their claims; raises BackupError."""
+    """Write the database and the state of a snapshot to their claims; raises BackupError."""
     places = places or Places()
     restic.open()
     chosen = restic.resolve(snapshot)
@@ -90,7 +91,7 @@ def secrets(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def place_state(restored: Path, claim: Path, stamp: str) -> None:
-    """Put a state on a claim; what is there goes into a folder beside it."""
+    """Write a state to a claim; existing content is moved into a folder beside it."""
     arrived = claim / ".restored"
     shutil.rmtree(arrived, ignore_errors=True)
     shutil.copytree(restored, arrived, symlinks=True)
@@ -117,7 +118,7 @@ def place_state(restored: Path, claim: Path, stamp: str) -> None:
 
 def _restore_database(dump: Path, name: str, places: Places, stamp: str) -> None:
     if not database.is_whole(dump):
-        raise BackupError("The dump of the database in the backup is not whole.", True)
+        raise BackupError("The dump of the database in the backup is incomplete.", True)
     former = places.database / "data"
     if former.exists():
         former.rename(places.database / f"data.{_ASIDE}{stamp}")

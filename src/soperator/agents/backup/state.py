@@ -56,7 +56,7 @@ def next_job_id(job_state: bytes) -> int:
 
 
 def _identities(source: Path) -> Identities:
-    """Return the identity of each file of the state that slurmctld has in its place."""
+    """Return the identity of each complete file of the state."""
     found: Identities = {}
     for entry in os.scandir(source):
         if entry.is_file(follow_symlinks=False) and entry.name not in _IGNORED and not entry.name.endswith(".new"):

@@ -1,4 +1,4 @@
-"""Takes one backup: gathers in a folder what belongs to it, hands the folder to restic, checks the repository, and removes old snapshots.
+"""Takes one backup: copies its content into a folder, runs restic on the folder, checks the repository, and removes old snapshots.
 
 The order is recorded in the manifest: slurmctld's state first, the database after it, so that the database knows at least the jobs of the state.
 Nothing is removed from a repository that has not passed the check.
@@ -38,7 +38,7 @@ class Folders:
 
 @dataclass(frozen=True)
 class BackupTask:
-    """What to back up: the cluster, the version of its Slurm, its database or None, what restic shall keep, and the SlurmBackup's name."""
+    """The content of a backup: the cluster, its Slurm version, its database or None, restic's options for retention, and the SlurmBackup's name."""
 
     namespace: str
     cluster: str
@@ -117,11 +117,11 @@ def task_of(env: Mapping[str, str], password: Path = Path("/etc/soperator/databa
             env["SOPERATOR_BACKUP"],
         )
     except KeyError as error:
-        raise BackupError(f"The variable {error.args[0]} is not set; the pod's template must give it.", True) from None
+        raise BackupError(f"The variable {error.args[0]} is not set; the pod's template must set it.", True) from None
 
 
 def _next_job_id(copied: Path) -> int:
-    """Return the next id of the copy; 1 where no job was ever saved."""
+    """Return the next job id of the copied state; 1 if it has no job."""
     file = copied / "job_state"
     return state.next_job_id(file.read_bytes()[:64]) if file.exists() else 1
 

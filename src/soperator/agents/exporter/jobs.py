@@ -85,7 +85,7 @@ def state_of(job: JobRecord) -> str:
 
 
 class JobCounts:
-    """Counts the jobs of an answer, and adds new starts and ends to `flow`; `sets` are the NodeSets of each partition, as far as nodes are known."""
+    """Counts the jobs of an answer, and adds new starts and ends to `flow`; `sets` maps each partition to its NodeSets, if nodes are known."""
 
     def __init__(
         self, flow: JobCounters, users: UserNames | None = None, sets: Mapping[str, Set[str]] | None = None

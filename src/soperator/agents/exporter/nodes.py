@@ -36,7 +36,7 @@ def state_of(node: SlurmNode) -> str:
 
 
 def outage_labels(node: SlurmNode) -> tuple[str, str]:
-    """Who took a node out of service, and why, as labels with few values."""
+    """The person or component that took a node out of service, and the cause, as labels with few values."""
     if drain_reasons.is_of_check(node):
         return "check", drain_reasons.check_of(node)[0]
     if node.is_ours:
@@ -62,7 +62,7 @@ class UnhealthyNode:
 
 
 def _nodeset(record: NodeRecord) -> str:
-    """Return the NodeSet of a node: the node's name without its number, if that is one of its features; empty for a node without a NodeSet."""
+    """Return the NodeSet of a node: the node's name without its number, if that is one of its features; otherwise empty."""
     name = record.name.rpartition("-")[0]
     return name if name in (record.features or ()) else ""
 

@@ -1,6 +1,6 @@
-"""Renders the page for people without Grafana: the state of the cluster in the last answers.
+"""Renders the web page for people without Grafana: the state of the cluster in the last answers.
 
-It is read-only, and page.html has all of it. Users may have written Slurm's texts, so one function here escapes all of them, and the
+The page is read-only and needs only page.html. Users may have written Slurm's texts, so one function here escapes all of them, and the
 Content-Security-Policy allows no scripts.
 """
 

@@ -46,7 +46,7 @@ def gained(before: Snapshot | None, now: Snapshot) -> float:
 
 
 def _still_counts(key: Key, known: Mapping[Key, ProcessCpuTime], now: Mapping[Key, ProcessCpuTime]) -> bool:
-    """Return whether the current sum has the time of a process: the process lives, or its nearest living ancestor has it."""
+    """Return whether the current sum includes the time of a process: the process lives, or its nearest living ancestor has received it."""
     for _ in range(len(known)):
         if key in now:
             return True

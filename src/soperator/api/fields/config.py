@@ -16,14 +16,14 @@ _FILE_NAME = r"^[A-Za-z0-9_][-._A-Za-z0-9]*$"
 
 
 class ExtraLines(Model):
-    """Lines appended to the generated files. One that sets what the operator owns is refused."""
+    """Lines appended to the generated files. A line that sets a setting of the operator is refused."""
 
     slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
     cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
     gres: Text = Field(default="", description="Extra lines of gres.conf.")
     slurmdbd: Text = Field(
         default="",
-        description="Extra lines of slurmdbd.conf, such as TrackWCKey=yes. A change restarts slurmdbd; no trial goes before it.",
+        description="Extra lines of slurmdbd.conf, such as TrackWCKey=yes. A change restarts slurmdbd without a trial.",
     )
     plugstack: Text = Field(
         default="",
@@ -48,11 +48,11 @@ class FileSource(Model):
 
     text: Text = Field(default="", description="The content itself.")
     config_map_key_ref: EntryRef | None = Field(
-        default=None, description="An entry of a ConfigMap. A change of it is tried and handed out within 30 s."
+        default=None, description="An entry of a ConfigMap. A change is tested and distributed within 30 s."
     )
     secret_key_ref: EntryRef | None = Field(
         default=None,
-        description="An entry of a Secret, for what stays with slurmctld only. Slurm's files are kept in ConfigMaps of this namespace.",
+        description="An entry of a Secret, for content that only slurmctld reads. Slurm's files are kept in ConfigMaps of this namespace.",
     )
 
 
@@ -85,32 +85,38 @@ class Config(Model):
         default_factory=list,
         max_length=32,
         description=(
-            "Further files of /etc/slurm. slurmctld hands out those that Slurm knows; with job_submit.lua its plugin is on. In a "
+            "Further files of /etc/slurm. slurmctld distributes the files that Slurm knows; job_submit.lua enables its plugin. In a "
             "topology.conf name every node that a NodeSet may have: one that it leaves out takes no jobs."
         ),
     )
     prolog: list[HookScript] = _scripts(
         "Scripts that slurmd runs as root, in this order, before a job begins on a node, outside the jail. If one fails, the node is drained."
     )
-    epilog: list[HookScript] = _scripts("The same after a job has ended on a node.")
+    epilog: list[HookScript] = _scripts(
+        "Scripts that slurmd runs as root, in this order, after a job has ended on a node."
+    )
     prolog_slurmctld: list[HookScript] = _scripts(
         "Scripts that slurmctld runs as its user, in this order, when a job gets its nodes. If one fails, the job is queued again."
     )
-    epilog_slurmctld: list[HookScript] = _scripts("The same after a job has ended.")
+    epilog_slurmctld: list[HookScript] = _scripts(
+        "Scripts that slurmctld runs as its user, in this order, after a job has ended."
+    )
     task_prolog: list[HookScript] = _scripts(
         "Scripts that run in the jail as the user, in this order, before each task. Lines `export NAME=value` of their output set its environment."
     )
-    task_epilog: list[HookScript] = _scripts("The same after each task.")
+    task_epilog: list[HookScript] = _scripts(
+        "Scripts that run in the jail as the user, in this order, after each task."
+    )
 
     def file(self, *names: str) -> str:
-        """Return the first of these names that a file of the spec has; empty where none has."""
+        """Return the first of these names that a file of the spec has; empty if none has."""
         return next((each.name for each in self.files if each.name in names), "")
 
 
 SOURCE = (
     Rule(
         cel="[has(self.text) && self.text != '', has(self.configMapKeyRef), has(self.secretKeyRef)].filter(is, is).size() == 1",
-        message="the content comes from one place: give exactly one of text, configMapKeyRef and secretKeyRef",
+        message="the content has one source: set exactly one of text, configMapKeyRef and secretKeyRef",
         holds=lambda source: sum(map(bool, (source.text, source.config_map_key_ref, source.secret_key_ref))) == 1,
     ),
 )
@@ -139,7 +145,7 @@ _KEYS = "keys are in Secrets of the operator: remove it, and see auth"
 #: Files that have another field, or that the operator owns.
 OWNED_FILES: dict[str, str] = {
     **{
-        f"{each}.conf": f"the operator writes it: say its lines in config.extraLines.{each}"
+        f"{each}.conf": f"the operator writes this file: put your lines into config.extraLines.{each}"
         for each in ("slurm", "cgroup", "gres", "plugstack", "slurmdbd")
     },
     "job_container.conf": _PLUGIN,
@@ -169,7 +175,7 @@ class ConfigEntry:
 
     @property
     def ref(self) -> FileRef | None:
-        """What its content is read from; None where it is in the spec."""
+        """The source of the content; None if it is in the spec."""
         said = self.source
         if said.config_map_key_ref:
             return FileRef("ConfigMap", said.config_map_key_ref.name, said.config_map_key_ref.key)
@@ -186,7 +192,7 @@ class ConfigEntry:
 
     @property
     def is_handed_out(self) -> bool:
-        """Whether every node gets it."""
+        """Whether every node gets the file."""
         return self.file in HANDED_OUT if self.hook is None else not self.hook.endswith("Slurmctld")
 
 
@@ -226,27 +232,27 @@ def config_problems(config: Config, has_topology: bool) -> Iterator[Problem]:
         if remedy := _taken(each, has_topology):
             yield Problem(f"{each.path}.name", name, remedy)
         if each.ref and each.ref.kind == "Secret" and each.is_handed_out:
-            remedy = "slurmctld hands this file to every node, where users read it: put it into text or a ConfigMap"
+            remedy = "slurmctld sends this file to every node, where users read it: put it into text or a ConfigMap"
             yield Problem(f"{each.path}.secretKeyRef", each.ref.name, remedy)
 
 
 def _taken(entry: ConfigEntry, has_topology: bool) -> str:
-    """Why a file of this name is refused; empty for one that is not."""
+    """Return why a file of this name is refused; empty if it is accepted."""
     if entry.hook is not None:
         return ""
     if has_topology and entry.file in TOPOLOGY_FILES:
-        return "spec.topology says it all: remove the file, or set topology.type to None"
+        return "spec.topology already defines the topology: remove the file, or set topology.type to None"
     if _OURS.match(entry.file):
-        return (
-            "the operator names scripts so: choose another name, or list a script under its hook, as in config.prolog"
-        )
+        return "the operator uses this name for its own script: choose another name, or list a script under its hook, as in config.prolog"
     return OWNED_FILES.get(entry.file, "")
 
 
 def content_problems(entry: ConfigEntry, text: str) -> Iterator[Problem]:
-    """Yield what is wrong with the content of a file or script, wherever it comes from: the kernel, or Slurm, could not read it."""
+    """Yield the faults in the content of a file or script, from any source, that the kernel or Slurm could not read."""
     if "\0" in text:
-        yield Problem(entry.field, entry.source.name, "it holds a zero byte, and no such file is text: correct it")
+        yield Problem(
+            entry.field, entry.source.name, "it contains a zero byte, so it is not a text file: remove the byte"
+        )
     if entry.hook is None:
         return
     first = text.split("\n", 1)[0]
@@ -255,5 +261,5 @@ def content_problems(entry: ConfigEntry, text: str) -> Iterator[Problem]:
         is_secret = entry.ref is not None and entry.ref.kind == "Secret"
         yield Problem(f"{entry.field}, line 1", "" if is_secret else first[:80], remedy)
     elif first.endswith("\r"):
-        remedy = "it has the line ends of Windows, and there is no such interpreter: write it with those of Unix"
+        remedy = "its first line ends with a carriage return, which the kernel reads as part of the interpreter: use Unix line ends"
         yield Problem(f"{entry.field}, line 1", first.rstrip()[:80], remedy)

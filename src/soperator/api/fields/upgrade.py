@@ -20,17 +20,17 @@ class Upgrade(Model):
     mode: Literal["OnRequest", "WithOperator"] = Field(
         default="OnRequest",
         description=(
-            "OnRequest: when request has a new word; until then an upgrade of the operator restarts nothing. "
+            "OnRequest: when request has a new value; until then an upgrade of the operator restarts nothing. "
             "WithOperator: as soon as a newer operator runs."
         ),
     )
     request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
-        default="", description="Any new word is one request, for example the operator's version."
+        default="", description="Any new value is one request, for example the operator's version."
     )
 
 
 class RenderedNote(Model):
-    """The record of the last rendering, so that a newer operator knows what it must not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
+    """The record of the last rendering, which tells a newer operator what must not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
 
     renderer: str = Field(default="", max_length=64, description="Version of the renderer.")
     inputs: str = Field(default="", max_length=64, description="From what: a hash.")

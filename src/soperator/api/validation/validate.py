@@ -1,8 +1,8 @@
 """Validates objects beyond the schema of a single one.
 
 The API server evaluates the schema and the rules of `cel_rules` at `kubectl apply`. This module finds problems that need a second object, or a text
-that CEL cannot parse. `soperator lint` reports them beforehand, the pass within seconds afterwards. Both get the same list, every entry with object,
-field, value and remedy. A problem changes nothing that runs.
+that CEL cannot parse. `soperator lint` reports them before an apply, and the operator within seconds after it. Both have
+the same list, every entry with object, field, value and remedy. A problem does not change what already runs.
 """
 
 import ipaddress
@@ -167,7 +167,7 @@ def validate_backup(name: str, spec: SlurmBackupSpec, world: World | None = None
 
 
 def _repository(spec: SlurmBackupSpec, world: World) -> Iterator[Problem]:
-    """Yield the problems of a repository: what it needs exists, and no part of a cluster of the namespace has its files on the same claim."""
+    """Yield the problems of a repository: a missing claim or Secret, or a claim that a cluster of the namespace also uses."""
     claim, secret = spec.repository.claim_name, spec.repository.password.secret_name
     if world.claims is not None and claim not in world.claims:
         yield Problem("spec.repository.claimName", claim, _no_claim("name another one"))

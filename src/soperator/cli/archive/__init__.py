@@ -1,1 +1,1 @@
-"""The support archive of a cluster: what is collected, and how every byte of a Secret is kept out of it."""
+"""The support archive of a cluster: what it contains, and how the contents of Secrets are removed from it."""

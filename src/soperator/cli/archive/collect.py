@@ -1,7 +1,7 @@
-"""Collects what a support archive has: objects, events, logs, Slurm's files and answers, the operator's metrics, and the explanations.
+"""Collects the contents of a support archive: objects, events, logs, Slurm's files and answers, the operator's metrics, and the explanations.
 
-A part that cannot be read leaves a line in errors.txt, and the others are there: an archive is made when something is broken. Logs are bounded per
-container and in number, so that a cluster of a thousand nodes fits into tens of megabytes.
+A part that cannot be read adds a line to errors.txt, and the others are collected: people need an archive when something is broken. The
+size and the number of logs are limited, so that the archive of a cluster with a thousand nodes has tens of megabytes.
 """
 
 import asyncio
@@ -58,18 +58,18 @@ _ANSWERS: Mapping[str, str] = {
 
 @dataclass
 class ArchiveContent:
-    """The files of the archive by their paths, and what could not be read."""
+    """The files of the archive by their paths, and the errors of parts that could not be read."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
 
     def add(self, path: str, content: bytes | str) -> None:
-        """Add a file; one without content is left out."""
+        """Add a file; a file without content is left out."""
         if content:
             self.files[path] = content.encode() if isinstance(content, str) else content
 
     async def attempt(self, what: str, part: Awaitable[None]) -> None:
-        """Collect one part; what Kubernetes or Slurm refuses becomes a line in errors.txt."""
+        """Collect one part; an error of Kubernetes or Slurm adds a line to errors.txt."""
         from soperator.slurmrest.client import SlurmError
 
         try:
@@ -80,7 +80,7 @@ class ArchiveContent:
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """From where the archive is collected; `run` executes commands in pods."""
+    """The source of the archive; `run` executes commands in pods."""
 
     api: Api
     cluster: Custom
@@ -100,7 +100,7 @@ class ArchiveSource:
 
 
 async def collect(source: ArchiveSource) -> ArchiveContent:
-    """Return everything that can be read about a cluster."""
+    """Return all files about a cluster that can be read."""
     made = ArchiveContent()
     pods: list[Json] = []
     operator: list[Json] = []
@@ -225,7 +225,9 @@ async def _metrics(api: Api, made: ArchiveContent, pod: Json) -> None:
 
 
 def _log_calls(pods: Sequence[Json]) -> list[tuple[str, Call]]:
-    """Return the requests for logs by their paths in the archive: pods of the operator and of few of their kind first, then those not ready."""
+    """Return the requests for logs by their paths in the archive: first pods of the operator and of roles with few pods, then pods that are not
+    ready.
+    """
     calls = []
     for pod in sorted(pods, key=_log_order)[:MOST_LOGS]:
         status = pod.get("status") or {}
@@ -267,7 +269,7 @@ def _name(obj: Json) -> str:
 
 
 def _as_json(objects: Sequence[Json]) -> bytes:
-    """Return the objects as a list that jq and kubectl read, without what is never given away."""
+    """Return the objects as a list that jq and kubectl read, without the values that `redaction` removes."""
     if not objects:
         return b""
     return msgspec.json.format(

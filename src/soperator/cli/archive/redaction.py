@@ -1,8 +1,9 @@
 """Removes secrets from texts and objects, so that a support archive can be given to others.
 
-Two ways, because each alone misses something. What has the form of a secret is removed wherever it stands: values of environment variables, private
-keys, tokens, passwords in configuration files. And the content of every Secret of the namespaces is searched for in each file: as it is, line by
-line, as base64 (at all three alignments), as hex, escaped for JSON and for URLs. A value of fewer than four bytes is not searched for.
+It uses two methods, because each alone misses some secrets. The first removes texts by their form: values of environment variables, private
+keys, tokens, passwords in configuration files. The second searches each file for the contents of all Secrets of the namespaces: unchanged,
+line by line, as base64 (at all three alignments), as hex, and escaped for JSON and for URLs. It does not search for values of fewer than
+four bytes.
 """
 
 import base64
@@ -40,10 +41,13 @@ def _by_length(text: bytes) -> tuple[int, bytes]:
 
 
 class Redaction:
-    """The search for the values of Secrets; made once, used for each file."""
+    """The search for the values of Secrets; built once, used for each file."""
 
     def __init__(self, values: Iterable[bytes], harmless: Iterable[str] = ()) -> None:
-        """`values` are the contents of Secrets; `harmless` are words that are no secrets although a Secret has them, such as names of objects."""
+        """Build the search.
+
+        `values` are the contents of Secrets; `harmless` are words in Secrets that are not secret, such as names of objects.
+        """
         skipped = {each.encode() for each in harmless}
         found = {piece for value in values for piece in _pieces(value) if piece not in skipped}
         forms = {form for each in found for form in _encoded(each)}
@@ -109,7 +113,7 @@ def _pieces(value: bytes) -> Iterator[bytes]:
 
 
 def _encoded(piece: bytes) -> Iterator[bytes]:
-    """Yield a piece in the forms in which it may stand in a file."""
+    """Yield a piece in each form in which a file may contain it."""
     yield piece
     yield piece.hex().encode()
     yield piece.hex().upper().encode()
@@ -130,7 +134,7 @@ def _encoded(piece: bytes) -> Iterator[bytes]:
 
 
 def _in_base64(piece: bytes) -> Iterator[bytes]:
-    """Yield the base64 of a piece as a whole, and what of it does not depend on its neighbours, at the three alignments; in both alphabets."""
+    """Yield the base64 of a piece, and the part of it that does not depend on adjacent bytes, at the three alignments; in both alphabets."""
     whole = base64.b64encode(piece)
     forms = [whole, whole.rstrip(b"=")]
     for before in range(3):

@@ -1,4 +1,4 @@
-"""`soperator bundle`: writes the support archive of a cluster: what a person needs who cannot look at the cluster, and no byte of a Secret."""
+"""`soperator bundle`: writes the support archive of a cluster, for a person who cannot access the cluster, without any content of Secrets."""
 
 import asyncio
 import io
@@ -75,7 +75,10 @@ async def _collect(name: str, namespace: str, unsearched: bool) -> tuple[dict[st
 
 
 async def gather(source: "ArchiveSource", unsearched: bool = False) -> "tuple[ArchiveContent, Redaction]":
-    """Return what was collected, and the search that must clean it. Raises CliError if Secrets cannot be read, unless that is accepted."""
+    """Return the collected files, and the search that removes secrets from them.
+
+    Raises CliError if Secrets cannot be read, unless the options accept that.
+    """
     from soperator.cli.archive.collect import collect, secret_values
     from soperator.cli.archive.redaction import Redaction
     from soperator.kube.errors import KubeError
@@ -95,7 +98,7 @@ async def gather(source: "ArchiveSource", unsearched: bool = False) -> "tuple[Ar
 
 
 def _harmless(source: "ArchiveSource") -> set[str]:
-    """Words that Secrets have beside secrets, such as the name of a user or a database, and that every file is full of."""
+    """Return words in Secrets that are not secret and occur in many files, such as the name of a user or a database."""
     return {
         source.cluster.metadata.name,
         source.namespace,

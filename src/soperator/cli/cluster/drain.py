@@ -1,7 +1,7 @@
 """`soperator drain` and `soperator resume`: take a Slurm node out of service as an administrator does, and put it back.
 
-The command runs as root on a login node. So Slurm writes down root as the author of the reason, not its own user, and the operator leaves the drain
-alone: it lifts only its own.
+The command runs as root on a login node. So Slurm records root as the author of the reason, not its own user, and the operator does not
+undo the drain: it undoes only its own.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ ClusterOption = Annotated[str, typer.Option("--cluster", "-c", help="Name of the
 
 @dataclass(frozen=True)
 class ServiceState:
-    """A node as scontrol shows it: its name, its state, and the reason with its author, which stays after a resume."""
+    """A node as scontrol shows it: its name, its state, and the reason with its author, which scontrol still shows after a resume."""
 
     name: str
     state: str
@@ -59,7 +59,7 @@ def drain(
     with report_errors(cluster):
         checked = check_reason(reason)
         asyncio.run(_with_cluster(cluster, namespace, node, checked, force))
-    say(f"{node} gets no new jobs: {checked}. Back to service: soperator resume {node}")
+    say(f"{node} gets no new jobs: {checked}. To resume: soperator resume {node}")
 
 
 def resume(
@@ -78,15 +78,15 @@ def resume(
 
 
 def check_reason(text: str) -> str:
-    """Return the reason on one line; raises CliError for one that is empty, too long, or looks like the operator's own."""
+    """Return the reason on one line; raises CliError if it is empty, too long, or like the operator's own."""
     from soperator.slurm.node import REASON_PREFIX
 
     reason = " ".join(text.split())
     if not reason:
-        raise CliError("--reason: it is empty: say in a few words why the node leaves service")
+        raise CliError("--reason: it is empty: give the cause in a few words")
     if reason.lower().startswith(REASON_PREFIX.strip()):
         raise CliError(
-            f"--reason: {reason}: it begins as the operator's own reasons do, which the operator lifts: use other words"
+            f"--reason: {reason}: it begins like the operator's own reasons, which the operator removes: use another text"
         )
     if len(reason) > _LONGEST or '"' in reason:
         raise CliError(f"--reason: use at most {_LONGEST} characters, and no double quotes")
@@ -101,12 +101,15 @@ async def _with_cluster(name: str, namespace: str, node: str, reason: str, force
 
 
 async def change(api: "Api", cluster: "Custom", nodes: str, how: tuple[str, bool], run: "Run | None" = None) -> None:
-    """Drain the nodes with a reason, or resume them without one; the second part of `how` overrides what another said. Raises CliError."""
+    """Drain the nodes with a reason, or resume them without one.
+
+    The second part of `how` permits to replace another author's reason. Raises CliError.
+    """
     from soperator.cli.support.find_pods import as_administrator
 
     reason, force = how
     if not _NODES.fullmatch(nodes):
-        raise CliError(f"{nodes}: this is no name of nodes: write for example worker-1, or worker-[0-3]")
+        raise CliError(f"{nodes}: it is not a node name: write for example worker-1, or worker-[0-3]")
     shown = await as_administrator(api, cluster, _SHOW, (nodes,), run)
     if shown.code:
         raise CliError(f"{nodes}: {_first(shown.stderr or shown.stdout)}; soperator top lists the nodes")
@@ -125,7 +128,7 @@ def read_record(line: str) -> ServiceState:
 
 
 def refused(records: list[ServiceState], reason: str) -> str:
-    """Return why a drain, or without a reason a resume, would undo another's decision; empty if it does not."""
+    """Return why a drain, or without a reason a resume, would undo another author's decision; empty if it does not."""
     from soperator.slurm.node import REASON_PREFIX
 
     for each in records:

@@ -30,7 +30,9 @@ _JOB_NODES = r"""exec timeout 10 /opt/soperator/bin/scontrol -o show job "$1"
 
 @dataclass(frozen=True)
 class LogRequest:
-    """Which part of a log: the last lines (0: all), seconds back (0: all), what follows, the container before a restart, and the job it is about."""
+    """The selected part of a log: the last lines (0: all), seconds back (0: all), whether to follow, whether to read the container before a restart,
+    and the job.
+    """
 
     tail: int = 0
     since: int = 0
@@ -51,7 +53,7 @@ class LogRequest:
 
 
 def role_names(incomplete: str) -> list[str]:
-    """Return the roles for the completion of a shell."""
+    """Return the roles for shell completion."""
     return [each for each in sorted({*CONTAINERS, "operator"} - {"worker"}) if each.startswith(incomplete)]
 
 
@@ -68,11 +70,11 @@ def logs(
     container: Annotated[
         str, typer.Option("--container", help="Another container of the pod, such as munged or sackd.")
     ] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")] = False,
-    since: Annotated[str, typer.Option("--since", help="Only the last span, such as 10m or 2h.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new lines until interrupted.")] = False,
+    since: Annotated[str, typer.Option("--since", help="Only the last period, such as 10m or 2h.")] = "",
     tail: Annotated[int, typer.Option("--tail", min=0, help="Only the last lines of each log; 0: all.")] = 1000,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="Of the container before its last restart.")
+        bool, typer.Option("--previous", "-p", help="Print the log of the container before its last restart.")
     ] = False,
     namespace: NamespaceOption = "",
 ) -> None:
@@ -89,7 +91,7 @@ def logs(
 
 
 def seconds_of(span: str) -> int:
-    """Return the seconds of a span such as 10m; raises CliError."""
+    """Return the seconds of a duration such as 10m; raises CliError."""
     if not span:
         return 0
     if not (found := _SPAN.fullmatch(span)) or not int(found[1]):
@@ -113,7 +115,7 @@ async def _logs(what: str, name: str, where: tuple[str, str], request: LogReques
 
 
 async def find_logs(api: "Api", namespace: str, name: str, what: str, run: "Run | None" = None) -> "list[Target]":
-    """Return the containers whose logs are meant; raises CliError if there are none."""
+    """Return the containers of the argument; raises CliError if there are none."""
     from soperator.cli.support.find_cluster import find_cluster
     from soperator.kube.exec import Target
 
@@ -185,7 +187,7 @@ async def _nodes_of(api: "Api", cluster: "Custom", job: str, run: "Run | None") 
             as_cluster(cluster), f"scontrol show job {job}", _JOB_NODES, (job,)
         )
     except SlurmError as error:
-        raise CliError(f"job {job}: {error}; its output file and sacct may know it still") from None
+        raise CliError(f"job {job}: {error}; see its output file, or sacct") from None
     lists = (each for each in re.findall(r" NodeList=(\S+)", text) if each != "(null)")
     return list(dict.fromkeys(name for each in lists for name in expand(each)))[:_MOST_NODES]
 
@@ -197,7 +199,7 @@ async def _print(api: "Api", target: "Target", request: LogRequest, is_one_of_se
 
 
 async def read_log(api: "Api", target: "Target", request: LogRequest) -> AsyncIterator[str]:
-    """Yield the lines of a log; raises CliError if Kubernetes has none, or Unreachable."""
+    """Yield the lines of a log; raises CliError if Kubernetes has no log, or Unreachable."""
     import httpx2
 
     from soperator.kube.errors import ApiError, Unreachable
@@ -222,7 +224,7 @@ async def read_log(api: "Api", target: "Target", request: LogRequest) -> AsyncIt
 
 
 def is_about(text: str, job: str) -> bool:
-    """Return whether a line is about the job, in one of the forms that Slurm's daemons write; every line is about no job in particular."""
+    """Return whether a line is about the job, in one of the forms that Slurm's daemons write; without a job every line matches."""
     return not job or any(re.search(form, text) for form in _forms(job))
 
 

@@ -1,7 +1,8 @@
 """`soperator ssh`: logs in to a cluster, or through its login node to a worker, with the ssh program of this machine.
 
-Without an address outside Kubernetes (a Service of type ClusterIP, or --forward) kubectl forwards a local port to the login Service. The host key is
-known under the name of the cluster, because all login nodes have one key and a forwarded port has none of its own.
+Without an address outside Kubernetes (a Service of type ClusterIP, or --forward) kubectl forwards a local port to the login Service. ssh
+stores the host key under the name of the cluster, because all login nodes have the same key and a forwarded port has a different address
+each time.
 """
 
 import asyncio
@@ -30,10 +31,10 @@ _COMMAND = "soperator.ssh.command"
 
 
 class WithCommand(TyperCommand):
-    """A verb whose words after `--` are another program's."""
+    """A verb that passes the words after `--` to another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the words after the first `--` apart, and read the others as usual."""
+        """Separate the words after the first `--`, and parse the others as usual."""
         place = args.index("--") if "--" in args else len(args)
         ctx.meta[_COMMAND] = args[place + 1 :]
         return super().parse_args(ctx, args[:place])
@@ -41,7 +42,7 @@ class WithCommand(TyperCommand):
 
 @dataclass(frozen=True)
 class LoginAddress:
-    """How the login nodes are reached; without a host by a forwarded port of the Service."""
+    """The address of the login nodes; without a host, the client uses a forwarded port of the Service."""
 
     cluster: str
     namespace: str
@@ -50,7 +51,7 @@ class LoginAddress:
 
     @property
     def alias(self) -> str:
-        """The name under which ssh knows the host key."""
+        """The name under which ssh stores the host key."""
         return f"soperator.{self.namespace}.{self.cluster}"
 
 

@@ -1,7 +1,7 @@
 """`soperator status`: the state of a cluster on one screen, from its status in Kubernetes and the queue of Slurm.
 
-It sends three requests, however many nodes there are: the SlurmCluster, the list of NodeSets, and one command beside slurmctld. Without the right
-to execute it, the screen has everything but the queue.
+It sends three requests for any number of nodes: the SlurmCluster, the list of NodeSets, and one command beside slurmctld. Without the
+permission to execute commands in pods, the queue is left out.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ async def _list(namespace: str) -> list[dict[str, Any]]:
 
 
 async def gather(api: "Api", namespace: str, name: str, run: "Run | None" = None) -> dict[str, Any]:
-    """Return the state of a cluster as data. Raises CliError and KubeError; a queue that cannot be read is part of the data."""
+    """Return the state of a cluster as data. Raises CliError and KubeError; if the queue cannot be read, the data has the cause."""
     from soperator.cli.support.find_cluster import as_cluster, find_cluster, members_of
     from soperator.cli.support.slurm_queries import read_summary
     from soperator.kube.exec import exec as run_in_pod
@@ -95,7 +95,7 @@ async def gather(api: "Api", namespace: str, name: str, run: "Run | None" = None
 
 
 def summary(custom: "Custom", members: "Sequence[Custom]") -> dict[str, Any]:
-    """Return what the statuses of a cluster and its NodeSets say, as data."""
+    """Return the statuses of a cluster and its NodeSets as data."""
     from soperator.cli.why import reasons
 
     status_, conditions = custom.status, _conditions(custom)
@@ -118,7 +118,7 @@ def summary(custom: "Custom", members: "Sequence[Custom]") -> dict[str, Any]:
 
 
 def queue(answer: "QueueSummary | BaseException") -> dict[str, Any]:
-    """Return what Slurm answered, or why it did not, as data."""
+    """Return Slurm's answer as data, or the cause of its absence."""
     from soperator.cli.support.slurm_queries import as_dicts
 
     if isinstance(answer, BaseException):

@@ -1,4 +1,4 @@
-"""`soperator top`: the nodes of a cluster with their use, and its jobs, as Slurm counts them."""
+"""`soperator top`: the nodes of a cluster with their usage, and its jobs, as Slurm counts them."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

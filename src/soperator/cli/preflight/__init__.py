@@ -1,1 +1,1 @@
-"""The checks of a Kubernetes cluster before something is installed in it: what they read, what they conclude, and the verb."""
+"""Checks a Kubernetes cluster before an installation: the facts, the checks, and the verb."""

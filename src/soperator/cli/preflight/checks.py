@@ -19,7 +19,7 @@ _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
@@ -28,7 +28,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class PreflightResult:
-    """What one check found: its name, its level, a sentence, and the remedy if there is something to do."""
+    """The result of one check: its name, its level, a sentence, and the remedy if there is one."""
 
     check: str
     level: Level
@@ -48,7 +48,7 @@ def check_version(facts: KubernetesFacts) -> PreflightResult:
 
 
 def check_machines(facts: KubernetesFacts) -> PreflightResult:
-    """Return whether there are Nodes for the images, which are for amd64 only."""
+    """Return whether there are Nodes of the images' only architecture, amd64."""
     name = "Nodes"
     if facts.machines is None:
         return _unread(name, facts, "machines")
@@ -77,10 +77,10 @@ def check_user_namespaces(facts: KubernetesFacts) -> PreflightResult:
     silent = [each for each in _fitting(facts) if not each.status.runtime_handlers]
     without = [each for each in _fitting(facts) if each.status.runtime_handlers and not each.has_user_namespaces]
     old = [each for each in _fitting(facts) if _numbers(each.status.node_info.kernel_version) < KERNEL]
-    off = "or set spec.security.userNamespace: false, one line of defence less"
+    off = "or set spec.security.userNamespace: false, which removes one layer of isolation"
     if without:
         info = without[0].status.node_info
-        message = f"{_named(without)} cannot start pods in one (kubelet {info.kubelet_version}, {info.container_runtime_version})"
+        message = f"{_named(without)} cannot start pods in user namespaces (kubelet {info.kubelet_version}, {info.container_runtime_version})"
         gate = (
             ""
             if _numbers(info.kubelet_version) >= WITH_USER_NAMESPACES
@@ -91,10 +91,12 @@ def check_user_namespaces(facts: KubernetesFacts) -> PreflightResult:
         message = f"{_named(old)} has Linux {old[0].status.node_info.kernel_version}, older than 6.3"
         return PreflightResult(name, Level.FAIL, message, f"use a newer kernel, {off}")
     if silent:
-        message = f"{_named(silent)} does not report what its runtime can do (kubelet {silent[0].status.node_info.kubelet_version})"
-        return PreflightResult(name, Level.WARN, message, f"start a pod with hostUsers: false there, {off}")
+        message = f"{_named(silent)} does not report the features of its runtime (kubelet {silent[0].status.node_info.kubelet_version})"
+        return PreflightResult(name, Level.WARN, message, f"start a pod with hostUsers: false on it, {off}")
     return PreflightResult(
-        name, Level.OK, "every Node has them; the file system of the jail must be idmapped too, which only a pod shows"
+        name,
+        Level.OK,
+        "every Node has user namespaces; only a pod shows whether the jail's file system supports idmapped mounts",
     )
 
 
@@ -152,7 +154,7 @@ def check_definitions(facts: KubernetesFacts) -> PreflightResult:
     missing = [each.kind for each in ALL if f"{each.plural}.{GROUP}" not in installed]
     if len(missing) == len(ALL):
         remedy = "helm install soperator-crds charts/soperator-crds -n soperator-system --create-namespace"
-        return PreflightResult(name, Level.WARN, "they are not installed yet", remedy)
+        return PreflightResult(name, Level.WARN, "the kinds are not installed yet", remedy)
     if missing:
         return PreflightResult(
             name, Level.FAIL, f"{', '.join(missing)} is missing", "upgrade the chart soperator-crds to this version"
@@ -167,7 +169,7 @@ def check_operator(facts: KubernetesFacts) -> PreflightResult:
         return _unread(name, facts, "operators")
     if not facts.operators:
         remedy = 'helm install soperator charts/soperator -n soperator-system --set images.prefix="$REGISTRY"'
-        return PreflightResult(name, Level.WARN, "it is not installed yet", remedy)
+        return PreflightResult(name, Level.WARN, "the operator is not installed yet", remedy)
     if any(each.status.available_replicas for each in facts.operators):
         return PreflightResult(name, Level.OK, f"it runs in namespace {facts.operators[0].metadata.namespace}")
     waits = [
@@ -176,7 +178,7 @@ def check_operator(facts: KubernetesFacts) -> PreflightResult:
         for state in pod.status.container_statuses
         if state.state.waiting
     ]
-    message = f"{waits[0].reason}: {waits[0].message}" if waits else "no pod of it is ready"
+    message = f"{waits[0].reason}: {waits[0].message}" if waits else "no pod of the operator is ready"
     return PreflightResult(
         name,
         Level.FAIL,
@@ -215,6 +217,6 @@ def _unread(check: str, facts: KubernetesFacts, what: str) -> PreflightResult:
     return PreflightResult(
         check,
         Level.WARN,
-        f"it could not be read: {facts.refused.get(what, 'no answer')}",
+        f"the API server could not be read: {facts.refused.get(what, 'no answer')}",
         "ask a person with more rights to run this",
     )

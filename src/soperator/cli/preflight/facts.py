@@ -1,4 +1,4 @@
-"""Reads what the checks need to know about a Kubernetes cluster, in eight requests. A fact that may not be read is None."""
+"""Reads the facts about a Kubernetes cluster that the checks need, in eight requests. A fact that the user may not read is None."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -21,7 +21,7 @@ _OPERATOR = "app.kubernetes.io/name=soperator"
 
 
 class RuntimeFeatures(View, frozen=True):
-    """What a runtime of a Node can do (KEP-127)."""
+    """The features of a Node's container runtime (KEP-127)."""
 
     user_namespaces: bool = False
 
@@ -57,7 +57,7 @@ class Machine(View, frozen=True):
 
     @property
     def has_user_namespaces(self) -> bool:
-        """Whether its default runtime can start pods in user namespaces."""
+        """Return whether the Node's default runtime can start pods in user namespaces."""
         return any(each.features.user_namespaces for each in self.status.runtime_handlers if not each.name)
 
 
@@ -70,7 +70,10 @@ class StorageClassView(View, frozen=True):
 
 @dataclass(frozen=True)
 class KubernetesFacts:
-    """What was read; None for what Kubernetes refused. `namespace_labels` is None too if the namespace does not exist yet (`refused` tells which)."""
+    """The facts; None for each that Kubernetes refused.
+
+    `namespace_labels` is None too if the namespace does not exist yet (`refused` distinguishes the two).
+    """
 
     namespace: str
     version: str | None = None
@@ -85,7 +88,7 @@ class KubernetesFacts:
 
 
 async def read_facts(api: Api, namespace: str) -> KubernetesFacts:
-    """Return the facts; raises Unreachable and NoCluster, for then nothing can be said at all."""
+    """Return the facts; raises Unreachable and NoCluster, because no check is possible then."""
     refused: dict[str, str] = {}
 
     async def read(what: str, part: Awaitable[T]) -> T | None:

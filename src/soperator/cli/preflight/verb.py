@@ -1,4 +1,4 @@
-"""`soperator preflight`: tells before an installation what of a Kubernetes cluster does not fit, each with its remedy."""
+"""`soperator preflight`: lists the unmet requirements of a Kubernetes cluster before an installation, each with its remedy."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

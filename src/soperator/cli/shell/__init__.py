@@ -1,1 +1,1 @@
-"""How the command line fits into a shell and into kubectl: completion, and the plugin `kubectl slurm`."""
+"""The integration of the command line into a shell and into kubectl: completion, and the plugin `kubectl slurm`."""

@@ -1,6 +1,7 @@
-"""`soperator completion`: prints the script with which a shell completes verbs, options and the names of clusters. typer has the scripts.
+"""`soperator completion`: prints the script with which a shell completes verbs, options and the names of clusters.
 
-A completion asks Kubernetes for names, so it has a second and no error: a shell must not hang or print a sentence while somebody types.
+The scripts come from typer. For names, a completion queries Kubernetes for at most a second and prints no error, so that a shell neither
+hangs nor prints a message while a person types.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ def completion(shell: Annotated[ShellName, typer.Argument(metavar="bash|zsh|fish
 
 
 def prepare() -> None:
-    """Make typer answer the shell, if a shell has called this program for a completion."""
+    """Let typer answer if a shell has called this program for a completion."""
     if VARIABLE in os.environ:
         from typer.completion import completion_init  # type: ignore[attr-defined]
 

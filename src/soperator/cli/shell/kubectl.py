@@ -1,7 +1,7 @@
-"""The plugin `kubectl slurm`: the same program under another name, and the names that kubectl's own completion asks it for.
+"""The plugin `kubectl slurm`: the same program under another name, and the completions for kubectl.
 
-kubectl runs `kubectl-slurm` for `kubectl slurm …`. For a completion it runs `kubectl_complete-slurm` with the words, of which the last is incomplete,
-and reads names until a line with a colon and a number (cobra's ShellCompDirective; 4: no names of files).
+kubectl runs `kubectl-slurm` for `kubectl slurm …`. For a completion it runs `kubectl_complete-slurm` with the words, of which the last is
+incomplete, and reads names until a line with a colon and a number (cobra's ShellCompDirective; 4: no names of files).
 """
 
 import shlex
@@ -16,7 +16,7 @@ NO_FILES = ":4"
 
 
 def name_of_program(path: str) -> str:
-    """Return the name that people type, by the name of the file that runs."""
+    """Return the name that people type, from the name of the executable."""
     return "kubectl slurm" if Path(path).name.startswith(_PLUGIN) else "soperator"
 
 
@@ -26,6 +26,6 @@ def is_completer(path: str) -> bool:
 
 
 def as_bash_asks(words: Sequence[str]) -> dict[str, str]:
-    """Return the environment with which bash would ask for a completion of these words, which typer answers with one name a line."""
+    """Return the environment with which bash requests a completion of these words; typer answers with one name a line."""
     line = shlex.join(["soperator", *words])
     return {VARIABLE: "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(max(1, len(words)))}

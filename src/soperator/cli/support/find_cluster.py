@@ -1,4 +1,4 @@
-"""Finds the SlurmCluster that a verb is about, and reads what its other objects say."""
+"""Finds the SlurmCluster of a verb, and reads its other objects."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Finds the pods and containers of a cluster by what people call them: a role, a Slurm node, or a pod's name."""
+"""Finds the pods and containers of a cluster by the names that people use: a role, a Slurm node, or a pod's name."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -52,7 +52,7 @@ def pod_of_node(cluster: "Custom", node: str) -> str:
 async def as_administrator(
     api: "Api", cluster: "Custom", script: str, words: Sequence[str], run: "Run | None" = None
 ) -> "Result":
-    """Run a script as root on a login node, whom Slurm knows as an administrator, not as its own user. Raises CliError and KubeError."""
+    """Run a script on a login node as root, which is an administrator for Slurm, but not SlurmUser. Raises CliError and KubeError."""
     from soperator.kube.exec import exec as run_in_pod
 
     target = await login_container(api, cluster)

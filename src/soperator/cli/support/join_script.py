@@ -1,9 +1,9 @@
 """Writes the script that makes a host outside Kubernetes a node, or a login host, of a cluster.
 
-The host then runs the containers of a pod of the same role, with podman or docker. The script is derived from a running pod, so it has the same
-image, settings and mounts. Three things differ. The host has its own network, so a separate container keeps the names that pods find by their search
-domain in the host's /etc/hosts (images/slurm, role `names`). Claims are file systems that the host has mounted. And the SSH of pods does not lead to
-the host.
+The host then runs the containers of a pod of the same role, with podman or docker. The script is derived from a running pod, so it has the
+same image, settings and mounts. Three things differ. The host has its own network, so a separate container maintains the names that pods
+find by their search domain in the host's /etc/hosts (images/slurm, role `names`). Claims are file systems that the host has mounted. The
+SSH between pods does not reach the host.
 """
 
 import base64

@@ -144,14 +144,14 @@ def _of_document(file: str, document: object) -> Iterator[Manifest]:
     metadata = metadata if isinstance(metadata, dict) else {}
     name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace", "default"))
     if api != API_VERSION or kind not in KINDS:
-        remedy = f"there is no such kind: choose {' or '.join(KINDS)} of {API_VERSION}"
+        remedy = f"unknown kind: use {' or '.join(KINDS)} of {API_VERSION}"
         yield Manifest(
             file, kind, namespace, name, None, [Problem("apiVersion, kind", f"{api} {kind}", remedy, f"{kind} {name}")]
         )
         return
     spec, faults = read(KINDS[kind], document.get("spec", {}))
     faults += [
-        Problem(key, str(document[key])[:60], "there is no such field: remove it, or move it into spec")
+        Problem(key, str(document[key])[:60], "unknown field: remove it, or move it into spec")
         for key in document
         if key not in ("apiVersion", "kind", "metadata", "spec", "status")
     ]

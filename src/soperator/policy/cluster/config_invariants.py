@@ -1,7 +1,7 @@
-"""What holds of every step of the configuration transaction, whichever rules made it. The operator asserts it before it carries the step out.
+"""The invariants of every step of the configuration transaction.
 
-A step that breaks one of these is a defect of the rules. The operator then fails closed: it writes no file and asks no daemon, all daemons keep the
-configuration that they have, and the condition ConfigApplied has the message.
+The operator asserts them before it carries a step out. A step that violates one is a defect of the rules. The operator then fails closed:
+it writes no file and queries no daemon, all daemons keep their configuration, and the condition ConfigApplied has the message.
 """
 
 from soperator.policy.cluster.slurm_config import ConfigSnapshot, ConfigStep

@@ -186,6 +186,6 @@ def _reason_and_message(
     if others:
         return "Held", (
             f"this operator has other images for {', '.join(others)}, but the cluster keeps the images that it was "
-            "created with: set a new word in spec.upgrade.request to adopt them"
+            "created with: set a new value in spec.upgrade.request to adopt them"
         )
     return "", ""

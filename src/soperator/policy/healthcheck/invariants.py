@@ -1,7 +1,8 @@
-"""What holds of every decision of a deep check, whichever rules made it. The operator asserts it at run time before the first action of a pass.
+"""The invariants of every decision of a deep check.
 
-A decision that breaks one of these is a defect of the rules. The pass then fails closed: it does nothing in Slurm, and a condition has the message.
-Jobs of users continue, drained nodes stay drained, and the next pass decides from a new observation. Source of the idea: Patroni's `quorum.py`.
+The operator asserts them at run time before the first action of a pass. A decision that violates one is a defect of the rules. The pass
+then fails closed: it does nothing in Slurm, and a condition has the message. Jobs of users continue, drained nodes stay drained, and the
+next pass decides from a new observation. Source of the idea: Patroni's `quorum.py`.
 """
 
 from collections.abc import Iterable, Mapping

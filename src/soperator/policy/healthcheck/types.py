@@ -150,11 +150,11 @@ class RoundNote:
 
 @dataclass(frozen=True)
 class CheckHistory:
-    """The whole memory of a check.
+    """The complete history of a check, its only memory.
 
-    `last_runs` maps a node to the time when its last valid run was submitted. `due_after_repair` are nodes that were out of service and run the check
-    when they return. `highest_job` is the highest id of a job of this check. `readings` are the newest readings of some nodes, newest last, with
-    which other nodes are compared.
+    `last_runs` maps a node to the time when its last valid run was submitted. `due_after_repair` are nodes that were out of service and run
+    the check when they return. `highest_job` is the highest id of a job of this check. `readings` are the newest readings of some nodes,
+    newest last, with which other nodes are compared.
     """
 
     last_runs: Mapping[str, float] = field(default_factory=dict)

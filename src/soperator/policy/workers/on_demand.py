@@ -248,7 +248,7 @@ class _OnDemandPass:
 
     @cached_property
     def awake(self) -> int:
-        """How many nodes are in service, or will soon be."""
+        """Return the number of nodes that are in service, or will soon be."""
         return sum(
             not (node.is_draining or node.is_down) and self.is_wanted(index) and "POWER_DOWN" not in node.states
             for index, node, _ in self.in_phases(Phase.WAKING, Phase.AWAKE)

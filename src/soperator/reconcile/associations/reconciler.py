@@ -238,7 +238,7 @@ class TenancyControl:
             await object_memory.recall(self.operator, self.kind, obj)
 
     def _known(self, obj: Custom) -> Applied:
-        """The limits of users that the object has set, so that those no longer in its spec are taken back. A SlurmQOS has none."""
+        """Return the limits of users that the object has set, so that limits removed from its spec are cleared. A SlurmQOS has none."""
         return _applied(object_memory.known(self.operator, self.kind, obj)) if self.kind in object_memory.FIELDS else {}
 
     async def _remember(self, obj: Custom, applied: Applied) -> None:

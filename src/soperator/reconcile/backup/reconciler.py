@@ -1,7 +1,7 @@
 """Reconciles SlurmBackups: gathers, decides whether a backup is due, creates its Job, and reports the result.
 
-The operator needs no memory for it: a Job says when its attempt began and for which request. When the status says it too, the Job of a successful
-backup is deleted. If both are lost, one more backup is made.
+The operator stores no state for it: a Job has the start and the request of its attempt. When the status has them too, the Job of a
+successful backup is deleted. If both are lost, one more backup is made.
 """
 
 from collections.abc import Mapping
@@ -203,7 +203,7 @@ class BackupControl:
         ]
 
     def _fields(self, context: BackupContext, step: BackupStep, now: float) -> tuple[dict[str, Any], bool]:
-        """Return the status fields without `why`, and whether they are complete: False while the report of a finished pod is waited for."""
+        """Return the status fields without `why`, and whether they are complete: False until the report of a finished pod is available."""
         known, attempt = self.operator.status.mine(context.obj), context.attempt
         fields = _kept(known)
         fields["next"] = _time(step.next) if step.next != float("inf") else ""
@@ -224,7 +224,7 @@ class BackupControl:
         return pods_of(context.job, self.operator.stores.role_pods(context.cluster.key, render.ROLE))
 
     def _condition(self, context: BackupContext, fields: dict[str, Any]) -> ReportedCondition:
-        """Return the condition Ready. While a backup runs, it is what the attempt before led to."""
+        """Return the condition Ready. While a backup runs, it is the result of the previous attempt."""
         last, spec = fields.get("lastBackup", {}).get("time", ""), context.backup.spec
         known = {each.get("type"): each for each in self.operator.status.mine(context.obj).get("conditions", ())}
         if context.attempt.phase == "running":

@@ -1,4 +1,4 @@
-"""What the Job of a backup has left: its phase, and the report of its pod."""
+"""The result of a backup's Job: its phase, and the report of its pod."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ def pods_of(job: Job | None, pods: Iterable[Pod]) -> Sequence[Pod]:
 
 
 def failure(job: Job, pods: Sequence[Pod]) -> str:
-    """Return why the Job failed: the last words of its newest pod, else the message of the Job."""
+    """Return why the Job failed: the last message of its newest pod, otherwise the message of the Job."""
     words = pod_status.last_words(pods[-1]) if pods else ""
     said = next((each.message for each in job.status.conditions if each.type == "Failed"), "")
     return words.removeprefix("soperator: ") or said or "its Job failed without a message; see its pod"

@@ -230,7 +230,7 @@ def _labelled(label: str) -> Any:
 
 
 def _remembered_check(child: Any) -> Iterable[Key]:
-    """The HealthCheck that a ConfigMap remembers: a deleted or edited one is written again."""
+    """The HealthCheck whose state a ConfigMap stores: the operator writes a deleted or edited one again."""
     meta = child.metadata
     is_of_check = meta.labels.get(labels.MEMORY) == kinds.HEALTHCHECK.kind
     return [(meta.namespace, meta.name.rpartition(".")[2])] if is_of_check else []

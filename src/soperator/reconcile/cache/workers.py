@@ -1,6 +1,6 @@
 """Caches the workers of each NodeSet, and reads a worker again only if one of its sources changed.
 
-Otherwise a pass that the event of one pod woke would spend its time on reading five thousand others again.
+Otherwise an event of one pod would cause a pass that reads five thousand other workers again.
 
 The sources of a worker (its pod, its Node, its Slurm node) are immutable, and a change replaces the whole object. So the same objects give the same
 result, and this module needs no notification of changes.

@@ -1,7 +1,8 @@
-"""Reports a claim of the cluster that is being deleted, or is gone.
+"""Reports a claim of the cluster that is being deleted, or is missing.
 
-Kubernetes deletes a claim that pods mount, with its data, when the last of these pods ends. For slurmctld's state that is its next restart. A new
-claim would be empty, and slurmctld ends the jobs that it does not know. So while there are workers, the operator creates no new claim.
+Kubernetes deletes a claim that pods mount, with its data, when the last of these pods ends. For slurmctld's state that is its next restart.
+A new claim would be empty, and slurmctld ends the jobs that it does not know. So while there are workers, the operator creates no new
+claim.
 """
 
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ def _leaving(operator: Operator, cluster: Cluster) -> Iterator[str]:
 
 
 def _claims(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Yield each claim that the cluster cannot do without, and its content."""
+    """Yield each essential claim of the cluster, and its content."""
     if not cluster.spec.jail.per_node:
         yield jail_claim(cluster), "the jail with every user's files"
     yield state_claim(cluster), "slurmctld's state with the queue"

@@ -92,7 +92,7 @@ def condition(found: Stage, is_config_held: bool) -> ReportedCondition:
     if is_config_held and not found.reason:
         why = (
             "this operator version renders another slurm.conf for this spec; the cluster keeps its current one: "
-            "set spec.upgrade.request to a new value to take it over"
+            "set spec.upgrade.request to a new value to adopt it"
         )
         return ReportedCondition("UpToDate", "False", "Held", why)
     return ReportedCondition("UpToDate", "False" if found.reason else "True", found.reason or "AsAsked", found.why)

@@ -1,8 +1,8 @@
-"""The entries of ConfigMaps and Secrets to which a spec's config refers: read every 30 s, because caches have no content.
+"""Reads the entries of ConfigMaps and Secrets to which a spec's config refers, every 30 s, because caches have no content.
 
-What was read changes the wanted generation, and so goes through the same transaction as an edit of the spec. An entry that is gone changes nothing:
-its last content stays, from memory or from the files that slurmctld runs with. An entry that was never there, or whose content no daemon could
-read, holds the configuration as it is. Both are reported in ConfigApplied.
+A new content changes the desired generation, which then goes through the same transaction as an edit of the spec. If an entry is deleted,
+its last content stays in use, from memory or from the files that slurmctld runs with. If an entry never existed, or no daemon could read
+its content, the configuration does not change. ConfigApplied reports both.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,7 +28,7 @@ _ADDED = "# read with "
 
 @dataclass(frozen=True)
 class SiteFiles:
-    """What was last read at a time in seconds since 1970: the contents that count, and why an entry could not be read."""
+    """The last reading, at a time in seconds since 1970: the contents in use, and why an entry could not be read."""
 
     refs: frozenset[FileRef]
     contents: Mapping[FileRef, str]
@@ -45,7 +45,7 @@ _READ: Slot[Key, SiteFiles] = per_cluster("the files of Slurm that its spec refe
 
 
 async def fetch(operator: Operator, cluster: Cluster) -> None:
-    """Read what the spec refers to, where that is due. Raises what a request to the API server raises, except NotFound."""
+    """Read the entries of the spec if a reading is due. Raises the errors of requests to the API server, except NotFound."""
     refs = frozenset(each.ref for each in entries(cluster.spec.config) if each.ref)
     memory, now = operator.memory(_READ), operator.wall()
     known = memory.get(cluster.key)
@@ -62,7 +62,7 @@ async def fetch(operator: Operator, cluster: Cluster) -> None:
 
 
 async def read(api: Api, namespace: str, refs: Collection[FileRef]) -> tuple[dict[FileRef, str], dict[FileRef, str]]:
-    """Return the contents of entries, and why the others have none; each object is read once."""
+    """Return the contents of entries, and why the others have none; reads each object once."""
     contents: dict[FileRef, str] = {}
     faults: dict[FileRef, str] = {}
     for kind, name in sorted({(each.kind, each.name) for each in refs}):
@@ -78,18 +78,18 @@ async def read(api: Api, namespace: str, refs: Collection[FileRef]) -> tuple[dic
 
 
 def with_contents(operator: Operator, cluster: Cluster) -> Cluster:
-    """Return the cluster with what was last read."""
+    """Return the cluster with the contents that were last read."""
     known = operator.memory(_READ).get(cluster.key)
     return replace(cluster, contents=known.contents) if known else cluster
 
 
 def holds_configuration(cluster: Cluster) -> bool:
-    """Whether no new configuration may be written: a file has no content yet, or one that no daemon could read."""
+    """Return whether no new configuration may be written: a file has no content yet, or content that no daemon could read."""
     return bool(site_files.missing(cluster) or site_files.problems(cluster))
 
 
 def trouble(operator: Operator, cluster: Cluster) -> str:
-    """Return what is wrong with the entries, with its effect; empty where nothing is."""
+    """Return the faults of the entries, with their effect; empty if there are none."""
     known = operator.memory(_READ).get(cluster.key)
     unknown = site_files.missing(cluster)
     if known is None or not (known.faults or unknown):
@@ -101,13 +101,13 @@ def trouble(operator: Operator, cluster: Cluster) -> str:
 
 
 def again(operator: Operator, cluster: Cluster) -> float | None:
-    """In how many seconds the entries are to be read; None where there are none."""
+    """Return the seconds until the next reading of the entries; None if there are none."""
     known = operator.memory(_READ).get(cluster.key)
     return known.period if known else None
 
 
 async def _in_use(operator: Operator, cluster: Cluster) -> dict[FileRef, str]:
-    """The contents in the files that slurmctld runs with, by what the spec refers to at the same name."""
+    """Return the contents in the files that slurmctld runs with, by the entries that the spec refers to at the same name."""
     good = config_files.state(operator, cluster).good
     files = await config_files.read(operator, cluster, good) if good else None
     found = {
@@ -123,7 +123,7 @@ def _as_given(name: str, text: str) -> str:
 
 
 async def _data(api: Api, namespace: str, kind: str, name: str) -> dict[str, str] | None:
-    """The texts of an object by their keys; None where it does not exist."""
+    """Return the texts of an object by their keys; None if it does not exist."""
     try:
         if kind == "ConfigMap":
             return (await api.get(kinds.CONFIGMAP, ConfigMap, namespace, name)).data

@@ -37,7 +37,7 @@ def emit(operator: Operator, obj: Custom, changes: Sequence[str]) -> None:
 
 
 def _is_changed(operator: Operator, obj: Object, note: RenderRecord) -> bool:
-    """Whether a workload exists that was applied from another template than the current one, and from none that counts as equal."""
+    """Return whether a workload exists whose template differs from the current one, and from all templates that count as equal."""
     kind, meta = _KINDS.get(obj["kind"]), obj["metadata"]
     live = operator.stores.children[kind].get(meta["namespace"], meta["name"]) if kind else None
     if live is None or live.metadata.deletion_timestamp is not None:

@@ -40,7 +40,7 @@ class StatusThrottle:
         return 0.0 if is_news or wait < _SOON else wait
 
     def wrote(self, uid: str) -> None:
-        """Note that the status was written."""
+        """Record that the status was written."""
         now = self.clock()
         self._next[uid] = now + max(self.every, self._turn(now))
 

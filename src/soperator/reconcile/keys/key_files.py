@@ -208,7 +208,7 @@ def _holds(kept: Secret | None) -> KeyContent | None:
 
 
 def _is_accepted(obj: Custom, live: Secret | None, kept: Secret | None) -> bool:
-    """Whether a person says that the daemons have the key of this version of the Secret; never where the copy has another key."""
+    """Return whether a person confirms that the daemons have the key of this version of the Secret; never true if the copy has another key."""
     if live is None or obj.metadata.annotations.get(labels.ACCEPT_KEY) != live.metadata.resource_version:
         return False
     copied = _holds(kept)

@@ -1,8 +1,8 @@
-"""Tells the operator's own Secrets with keys from foreign ones of the same name.
+"""Distinguishes the operator's own Secrets with keys from foreign ones of the same name.
 
-A cluster's name is free, so another tool's Secret may have the name that the cluster's key would have. A pod that mounted it would show its content
-to everybody who may create a SlurmCluster, and daemons would authenticate each other with a key that somebody else has. So a key is adopted only
-if it is the operator's, or if a person who may write that Secret says so there.
+People choose a cluster's name, so another tool's Secret may have the name of the cluster's key. A pod that mounted it would show its
+content to everybody who may create a SlurmCluster, and daemons would authenticate each other with a key that other people have. So the
+operator adopts a key only if it wrote the Secret, or if a person with write access to that Secret marked it for the cluster.
 """
 
 from soperator.kube.objects import Secret
@@ -32,9 +32,9 @@ def foreign(
     copied: KeyContent | None,
     known: RememberedKeys,
 ) -> str:
-    """Return the name of the Secret or of its copy, whichever is not the operator's; empty if both are, or do not exist.
+    """Return the name of the Secret or of its copy that is not the operator's; empty if both are, or do not exist.
 
-    A Secret is the operator's without any mark if its content is: that of an intact copy, or the key that the daemons have.
+    A Secret without any mark is also the operator's if its content is that of an intact copy, or the key that the daemons have.
     """
     held = read_held(live.metadata.annotations, live.data) if live else None
     is_mine = live is None or is_ours(cluster, live.metadata)

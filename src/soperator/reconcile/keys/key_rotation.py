@@ -86,7 +86,7 @@ class RotationAnswers:
     entered: dict[RotationRecord, float] = field(default_factory=dict)
 
     def lasted(self, record: RotationRecord, now: float) -> float:
-        """For how many seconds all daemons have been at a stage; called only while they are."""
+        """Return for how many seconds all daemons have been at a stage; call it only while they are."""
         return now - max(self.entered.setdefault(record, now), *self.taken.values(), float("-inf"))
 
 

@@ -1,1 +1,1 @@
-"""What the operator must remember and cannot find out again, in objects of its own: a restore, or a GitOps tool, loses the status."""
+"""State that the operator cannot derive from other objects, in objects of its own: a restore, or a GitOps tool, deletes the status."""

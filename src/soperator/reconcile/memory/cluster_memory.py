@@ -1,13 +1,13 @@
-"""What is remembered of a SlurmCluster and its NodeSets: an annotation of the cluster's anchor.
+"""The stored state of a SlurmCluster and its NodeSets: an annotation of the cluster's anchor.
 
-It is what the status shows too, and what no pod, Secret or Slurm could tell: the images that the cluster keeps, what was rendered for it, the keys in
-force and the next one, the refill that was carried out, the generation that slurmctld runs with, and whether accounting is on.
+The status shows the same state. No pod, no Secret and no answer of Slurm contains it: the images that the cluster keeps, the rendered
+objects, the keys in force and the next one, the last completed refill, the generation that slurmctld runs with, and whether accounting is
+on.
 
-Who is believed, in this order: what this process wrote; the annotation; the status, where the annotation has nothing of an object. So a lost status
-loses nothing, a lost or edited annotation is written again, and the first pass moves what a former operator had in the status alone. A former leader
-whose cache trails overwrites nothing: each write names the version of the anchor on which it is based.
-
-The anchor has a finalizer and no owner, lives as long as the cluster, and is in the caches (docs/decisions/0120).
+The sources have this order of priority: what this process wrote; the annotation; and the status, if the annotation has no entry for an
+object. So a lost status loses no state, a lost or edited annotation is written again, and the first pass copies the state of an older
+operator version from the status. A former leader with an outdated cache overwrites nothing: each write names the version of the anchor on
+which it is based. The anchor has a finalizer and no owner, exists as long as the cluster, and is in the caches (docs/decisions/0120).
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _TRAIL = 16
 
 @dataclass
 class _ClusterMemory:
-    """What is remembered of the cluster with this uid.
+    """The stored state of the cluster with this uid.
 
-    `seen` is the version of the anchor whose annotation was compared last, and `is_lost` says whether it differed from this memory. `ours` are the
-    last versions that our writes replaced or made, the newest last: a cache may show any of them.
+    `seen` is the version of the anchor whose annotation was compared last, and `is_lost` says whether it differed from this memory. `ours`
+    are the last versions that our writes replaced or created, the newest last: a cache may show any of them.
     """
 
     uid: str
@@ -50,17 +50,17 @@ class _ClusterMemory:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-_MEMORY: Slot[Key, _ClusterMemory] = per_cluster("what is remembered of a cluster in its anchor")
+_MEMORY: Slot[Key, _ClusterMemory] = per_cluster("the stored state of a cluster in its anchor")
 
 
 def of_cluster(operator: Operator, obj: Custom) -> Json:
-    """What is remembered of a cluster, by the names of the fields of its status."""
+    """Return the stored state of a cluster, by the names of the fields of its status."""
     found: Json | None = _read(operator, obj).parts.get(_CLUSTER)
     return _picked(operator.status.mine(obj), CLUSTER_FIELDS) if found is None else found
 
 
 def of_nodeset(operator: Operator, cluster: Custom | None, obj: Custom) -> Json:
-    """What is remembered of a NodeSet, by the names of the fields of its status."""
+    """Return the stored state of a NodeSet, by the names of the fields of its status."""
     known = _read(operator, cluster).parts.get(_NODESETS, {}) if cluster else {}
     found: Json | None = known.get(obj.metadata.name)
     is_same = found is not None and found.get("uid") == obj.metadata.uid
@@ -68,9 +68,9 @@ def of_nodeset(operator: Operator, cluster: Custom | None, obj: Custom) -> Json:
 
 
 async def remember_cluster(operator: Operator, obj: Custom, fields: Json) -> None:
-    """Remember the fields of a cluster's status; the others stay. Raises what a write raises, Conflict where this process is not up to date.
+    """Store fields of a cluster's status; the others stay. Raises the errors of a write, and Conflict if this process is not up to date.
 
-    It begins when slurmctld runs with a configuration: before, nothing is in force that could be lost, and the status is enough.
+    Nothing is stored before slurmctld runs with a configuration: until then no state can be lost, and the status is enough.
     """
     memory = _read(operator, obj)
     if not memory.parts and not fields.get("config"):
@@ -81,7 +81,7 @@ async def remember_cluster(operator: Operator, obj: Custom, fields: Json) -> Non
 
 
 async def remember_nodeset(operator: Operator, cluster: Custom | None, obj: Custom, fields: Json) -> None:
-    """Remember the fields of a NodeSet's status; the NodeSets that are gone are forgotten."""
+    """Store fields of a NodeSet's status; deletes the entries of NodeSets that no longer exist."""
     if cluster is None:
         return
     memory = _read(operator, cluster)
@@ -96,7 +96,7 @@ async def remember_nodeset(operator: Operator, cluster: Custom | None, obj: Cust
 
 
 def _read(operator: Operator, obj: Custom) -> _ClusterMemory:
-    """The memory of a cluster, after a look at the annotation where the anchor has a new version."""
+    """Return the memory of a cluster; reads the annotation if the anchor has a new version."""
     key = (obj.metadata.namespace, obj.metadata.name)
     memory = operator.memory(_MEMORY).get(key)
     if memory is None or memory.uid != obj.metadata.uid:
@@ -118,7 +118,7 @@ def _read(operator: Operator, obj: Custom) -> _ClusterMemory:
 
 
 async def _write(operator: Operator, obj: Custom, memory: _ClusterMemory, parts: dict[str, Any]) -> None:
-    """Write the annotation, unless it is so already. Without an anchor, which comes before the first child, the status is the only memory."""
+    """Write the annotation if it differs. Until the anchor exists, before the first child, only the status has the state."""
     if parts == memory.parts and not memory.is_lost:
         return
     found = _anchor(operator, (obj.metadata.namespace, obj.metadata.name))
@@ -154,7 +154,7 @@ def _picked(fields: Json, which: Sequence[str]) -> dict[str, Any]:
 
 
 def _emit_restored(operator: Operator, obj: Custom, found: ChildMeta) -> None:
-    text = f"annotation {labels.MEMORY} of ConfigMap {found.name} was changed, and is as it was; nobody but the operator writes it"
+    text = f"annotation {labels.MEMORY} of ConfigMap {found.name} was changed and is restored; only the operator may write it"
     operator.recorder.emit(
         Regarding(kinds.SLURMCLUSTER, obj.metadata), EventNote("Warning", "MemoryRestored", text, "Restore")
     )

@@ -1,10 +1,11 @@
-"""What is remembered of a HealthCheck or a SlurmAccount: a ConfigMap of its own, which goes with its owner.
+"""The stored state of a HealthCheck or a SlurmAccount: a ConfigMap of its own, which is deleted with its owner.
 
-It holds the fields of the status that nothing else could tell: which node ran a check when and how often it failed, which job is on its way, and
-which limits of users an object has set. That is too much for an annotation. It is written before the status.
+It has the fields of the status that cannot be derived: when a node ran a check and how often it failed, which job is in progress, and which
+limits of users an object has set. They are too large for an annotation. The ConfigMap is written before the status.
 
-Who is believed, in this order: what this process wrote or has read; the ConfigMap; the status, where there is no ConfigMap or somebody edited it. The
-content is read once for each process, and where somebody else has written. An owner that remembers nothing has no ConfigMap.
+The sources have this order of priority: what this process wrote or has read; the ConfigMap; and the status, if there is no ConfigMap or
+somebody edited it. Each process reads the content once, and again after another writer's change. An owner without such state has no
+ConfigMap.
 """
 
 from collections import deque
@@ -49,17 +50,17 @@ FILE = "memory"
 MOST = 1_000_000
 _TRAIL = 16
 _README = """\
-What the operator must remember of {kind} {name}; its status shows the same. Only the operator writes here: it undoes an edit or a deletion.
+The stored state of {kind} {name}; its status shows the same. Only the operator writes here: it undoes an edit or a deletion.
 This object is deleted with {kind} {name}.
 """
 
 
 @dataclass
 class _ObjectMemory:
-    """What is remembered of an object; None where only the status could tell.
+    """The stored state of an object; None if only the status can have it.
 
-    `seen` is the version of the ConfigMap that was compared last, and `is_lost` says whether it differed from this memory. `ours` are the last
-    versions that our writes replaced or made, the newest last: a cache may show any of them.
+    `seen` is the version of the ConfigMap that was compared last, and `is_lost` says whether it differed from this memory. `ours` are the
+    last versions that our writes replaced or created, the newest last: a cache may show any of them.
     """
 
     fields: dict[str, Any] | None = None
@@ -68,11 +69,11 @@ class _ObjectMemory:
     ours: deque[str] = field(default_factory=lambda: deque(maxlen=_TRAIL))
 
 
-_MEMORY: Slot[str, _ObjectMemory] = per_object("what is remembered of an object in its ConfigMap")
+_MEMORY: Slot[str, _ObjectMemory] = per_object("the stored state of an object in its ConfigMap")
 
 
 async def recall(operator: Operator, kind: Kind, obj: Custom) -> Json:
-    """What is remembered of an object, by the names of the fields of its status. Raises what a read raises: without an answer nothing is known."""
+    """Return the stored state of an object, by the names of the fields of its status. Raises the errors of a read."""
     memory = operator.memory(_MEMORY).setdefault(obj.metadata.uid, _ObjectMemory())
     found = _cached(operator, kind, obj)
     version = found.resource_version if found else ""
@@ -91,7 +92,7 @@ async def recall(operator: Operator, kind: Kind, obj: Custom) -> Json:
 
 
 def known(operator: Operator, kind: Kind, obj: Custom) -> Json:
-    """The same without a read, after `recall` in the same pass."""
+    """Return the same without a read; call it after `recall` in the same pass."""
     memory = operator.memory(_MEMORY).get(obj.metadata.uid)
     if memory is not None and memory.fields is not None:
         return memory.fields
@@ -100,9 +101,9 @@ def known(operator: Operator, kind: Kind, obj: Custom) -> Json:
 
 
 async def remember(operator: Operator, kind: Kind, obj: Custom, fields: Json) -> None:
-    """Remember these fields of an object's status, and no others of it; nothing is written where they are remembered already.
+    """Store these fields of an object's status, and no others; does nothing if they are stored already.
 
-    Raises what a write raises, Conflict where this process is not up to date.
+    Raises the errors of a write, and Conflict if this process is not up to date.
     """
     memory = operator.memory(_MEMORY).setdefault(obj.metadata.uid, _ObjectMemory())
     kept = {name: fields[name] for name in FIELDS[kind] if fields.get(name)}
@@ -128,7 +129,10 @@ async def remember(operator: Operator, kind: Kind, obj: Custom, fields: Json) ->
 
 
 async def forget(operator: Operator, kind: Kind, obj: Custom) -> None:
-    """Delete what is remembered of an object that is let go; the garbage collector would do it later, and another object may get the name at once."""
+    """Delete the stored state of an object whose finalizer is removed.
+
+    The garbage collector would delete it later, and a new object may have the same name at once.
+    """
     if found := _cached(operator, kind, obj):
         await operator.api.delete(kinds.CONFIGMAP, found.namespace, found.name, Deletion(uid=found.uid))
 
@@ -148,13 +152,13 @@ async def _fetch(operator: Operator, found: ChildMeta) -> ConfigMap | None:
 
 
 def _is_marked(meta: ChildMeta, kind: Kind, obj: Custom) -> bool:
-    """Whether a ConfigMap has its labels, and the object as its owner."""
+    """Return whether a ConfigMap has its labels, and the object as its owner."""
     is_owned = any(each.uid == obj.metadata.uid for each in meta.owner_references)
     return is_owned and _labels(kind).items() <= meta.labels.items()
 
 
 def _labels(kind: Kind) -> dict[str, str]:
-    """Its labels; without the label of a cluster, because it is no part of one: a new result of a check is to wake no pass of its cluster."""
+    """Return the ConfigMap's labels, without that of a cluster, because a new result of a check must not wake a pass of its cluster."""
     return {labels.MANAGED_BY: labels.MANAGER, labels.MEMORY: kind.kind}
 
 
@@ -176,6 +180,6 @@ def _render(kind: Kind, obj: Custom, text: str) -> Object:
 
 def _emit_restored(operator: Operator, kind: Kind, obj: Custom) -> None:
     name = names.memory(named(obj), kind.kind, obj.metadata.name)
-    text = f"ConfigMap {name} was changed or deleted, and is as it was; nobody but the operator writes it"
+    text = f"ConfigMap {name} was changed or deleted and is restored; only the operator may write it"
     note = EventNote("Warning", "MemoryRestored", text, "Restore")
     operator.recorder.emit(Regarding(kind, obj.metadata), note)

@@ -1,4 +1,4 @@
-"""The text in which memory is stored: JSON after a checksum, so that an edited or cut one is not believed."""
+"""The text in which state is stored: JSON after a checksum, so that an edited or truncated text is not used."""
 
 import hashlib
 import json
@@ -9,13 +9,13 @@ Json = Mapping[str, Any]
 
 
 def seal(fields: Json) -> str:
-    """The fields as text."""
+    """Return the fields as text."""
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     return f"{_checksum(text)} {text}"
 
 
 def unseal(text: str) -> Json | None:
-    """The fields in a text; None where it is empty, or somebody edited it."""
+    """Return the fields in a text; None if it is empty, or somebody edited it."""
     checksum, _, said = text.partition(" ")
     if not said or checksum != _checksum(said):
         return None

@@ -359,14 +359,14 @@ class Workers:
 
 @dataclass(frozen=True)
 class DecidedSnapshot:
-    """The answer on which actions were decided, and until when they may begin, by the clock of the event loop."""
+    """The answer on which actions were decided, and the deadline for their start, by the clock of the event loop."""
 
     seen: WorkerSnapshot
     until: float
 
     @property
     def is_over(self) -> bool:
-        """Whether Slurm's answer is too old by now."""
+        """Return whether Slurm's answer is too old to start another action."""
         return asyncio.get_running_loop().time() >= self.until
 
 

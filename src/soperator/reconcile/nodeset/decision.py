@@ -77,9 +77,9 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
 async def _without_early(
     seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
 ) -> tuple[WorkerPlan, str]:
-    """Return the plan, without what waited for a time of day while slurmctld's clock and ours disagree; raises SlurmError.
+    """Return the plan, without actions that depend on the time of day while slurmctld's clock and ours disagree; raises SlurmError.
 
-    That is setting waking nodes DOWN for lateness, trying them again, and replacing a pod whose slurmd should have registered.
+    These set late waking nodes DOWN, let Slurm try them again, or replace a pod whose slurmd should have registered.
     """
     early = [each for each in plan.actions if _is_timed(seen, each)]
     if not early or seen.ending or not (wrong := await _disagreement(seen, indexes_of(early[0])[0], client)):

@@ -1,7 +1,8 @@
 """Updates features and weight in Slurm's records, and then the partitions over features.
 
-slurmctld determines the nodes of partitions over features when it reads its files and when a node is created or deleted, but not when features are
-updated (24.11). So each such partition is given its NodeSets again, by scontrol, because slurmrestd updates no partition.
+slurmctld determines the nodes of partitions over features when it reads its files and when a node is created or deleted, but not when
+features are updated (24.11). So the operator sets the NodeSets of each such partition again, with scontrol, because slurmrestd cannot
+update partitions.
 """
 
 from soperator.reconcile.cache.per_object import Slot, per_cluster
@@ -27,7 +28,7 @@ async def set_fields(operator: Operator, cluster: Cluster, nodeset: NodeSet, nod
 
 
 async def update_partitions(operator: Operator, cluster: Cluster) -> str:
-    """Have slurmctld determine the nodes of partitions over changed features; return what it refused. What failed is tried again by the next pass."""
+    """Make slurmctld determine the nodes of partitions over changed features; return what it refused. The next pass tries failed updates again."""
     stale = operator.memory(_STALE).get(cluster.key, set())
     for partition in cluster.spec.partitions:
         if partition.name not in stale:
@@ -46,7 +47,7 @@ async def update_partitions(operator: Operator, cluster: Cluster) -> str:
 
 
 def _have_others(operator: Operator, cluster: Cluster, nodes: str, features: frozenset[str]) -> bool:
-    """Whether one of the nodes of a host list had other features in Slurm's last answer, or nothing is known of it."""
+    """Return whether one of the nodes of a host list had other features in Slurm's last answer, or is missing in it."""
     known = operator.slurm.nodes(cluster.key) or {}
     shapes = [known[name].shape if name in known else None for name in hostlist.expand(nodes)]
     return any(shape is None or shape.features != features for shape in shapes)

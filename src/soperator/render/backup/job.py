@@ -1,8 +1,8 @@
 """The Job that makes one backup of a cluster.
 
-Its pod has no user's program in it, no Kubernetes credentials and no port, so nobody in the jail reaches its keys. It reads
-slurmctld's state from its claim, read-only, on slurmctld's Node, because a claim of mode ReadWriteOnce is on one Node. It runs as root, whose
-only capability is to read the files of others.
+Its pod runs no user's program and has no Kubernetes credentials and no port, so a user in the jail cannot reach its keys. It reads
+slurmctld's state from its claim, read-only, on slurmctld's Node, because a claim of mode ReadWriteOnce is on one Node. It runs as root,
+whose only capability is to read the files of others.
 """
 
 from soperator.api.backup import Retention, SlurmBackupSpec
@@ -23,18 +23,18 @@ _KEYS = "16Mi"
 
 
 def has_database(cluster: Cluster) -> bool:
-    """Return whether the backup has the accounting database: only the one that the operator runs itself."""
+    """Return whether the backup includes the accounting database: only a database that the operator runs itself."""
     return cluster.spec.accounting is not None and database_connection.is_embedded(cluster.spec.accounting)
 
 
 def secrets(cluster: Cluster) -> list[str]:
-    """Return the names of the Secrets that a backup has."""
+    """Return the names of the Secrets in a backup."""
     password = [names.database_password(cluster.name)] if has_database(cluster) else []
     return [names.auth_key(cluster.name), names.jwt_key(cluster.name), names.host_keys(cluster.name), *password]
 
 
 def render_objects(backup: Backup, cluster: Cluster, text: str) -> Object:
-    """Return the ConfigMap with the objects that go into the backup, as JSON."""
+    """Return the ConfigMap with the objects for the backup, as JSON."""
     name = names.backup(cluster.name, backup.name)
     return {
         "apiVersion": "v1",
@@ -45,7 +45,7 @@ def render_objects(backup: Backup, cluster: Cluster, text: str) -> Object:
 
 
 def render_job(backup: Backup, cluster: Cluster, defaults: Defaults, request: str, slurm: str) -> Object:
-    """Return the Job of one attempt, for a request or for none; `slurm` is the version of the running Slurm."""
+    """Return the Job of one attempt, with or without a request; `slurm` is the version of the running Slurm."""
     meta = _metadata(backup, names.backup(cluster.name, backup.name))
     if request:
         meta["annotations"] = {labels.REQUEST: request}
@@ -67,7 +67,7 @@ def render_job(backup: Backup, cluster: Cluster, defaults: Defaults, request: st
 
 
 def repository_env(spec: SlurmBackupSpec) -> dict[str, str]:
-    """Return the environment by which restic finds the repository and its password."""
+    """Return the environment that gives restic the repository and its password."""
     return {
         "RESTIC_REPOSITORY": f"{REPOSITORY}/{spec.repository.path}",
         "RESTIC_PASSWORD_FILE": f"{PASSWORD}/{spec.repository.password.key}",
@@ -77,7 +77,7 @@ def repository_env(spec: SlurmBackupSpec) -> dict[str, str]:
 
 
 def keep_options(retention: Retention) -> str:
-    """Return restic's options for the backups that stay."""
+    """Return restic's options for the retention of backups."""
     kinds = {
         "last": retention.keep_last,
         "daily": retention.keep_daily,

@@ -1,4 +1,4 @@
-"""The objects of a cluster as they go into a backup: what a person wrote, without what the API server adds."""
+"""The objects of a cluster in a backup: the fields that a person wrote, without those that the API server adds."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ class SavedObject:
 
 
 def objects_text(objects: Iterable[SavedObject]) -> str:
-    """Return the objects as a JSON list, in which each can be applied as it is once it has a namespace."""
+    """Return the objects as a JSON list; each can be applied after a namespace is set."""
     return json.dumps([_object(each) for each in objects], sort_keys=True)
 
 

@@ -1,6 +1,7 @@
 """The pods of a restoration, which `soperator restore` creates while the cluster does not exist.
 
-One reads a whole snapshot and shows it, the other writes the database and the state to their claims. They run no user's program and have no port.
+One reads a whole snapshot and prints its content, the other writes the database and the state to their claims. They run no user's program
+and have no port.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ Verb = Literal["read", "write"]
 
 @dataclass(frozen=True)
 class Restoration:
-    """What is restored: a cluster by its namespace and name, the snapshot, and the repository with the entry of a Secret that has its password."""
+    """The inputs of a restoration: a cluster by its namespace and name, the snapshot, and the repository with the entry of a Secret that has its
+    password.
+    """
 
     namespace: str
     cluster: str
@@ -36,7 +39,7 @@ class Restoration:
 
 
 def render_pod(said: Restoration, verb: Verb, state: str = "", database: str = "") -> Object:
-    """Return a pod; the one that writes mounts the claim of the state, and that of the database if there is one."""
+    """Return a pod; the pod that writes mounts the claim of the state, and that of the database if there is one."""
     volumes = [
         pod.claim("repository", said.claim),
         {"name": "password", "secret": {"secretName": said.secret, "defaultMode": pod.ROOT_READS}},

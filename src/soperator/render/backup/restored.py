@@ -1,10 +1,10 @@
-"""The objects of a backup as they are created again.
+"""The objects of a backup in the form in which they are created again.
 
-What happened once does not happen again: requests are left out, because a restored request to replace the jail would do so. Restored backups are
-suspended, so that they remove no snapshot before somebody has looked. Job ids go on above all that may have been given.
+Requests are left out, because a restored request, for example to replace the jail, would be carried out again. Restored backups are
+suspended, so that they remove no snapshot before a person has checked them. New job ids start above all ids that Slurm may have assigned.
 
-Whoever knows the password of the repository and writes to its claim can write a backup. So of its objects only our kinds of this one cluster are
-created, with a name, labels and annotations, however much more it has.
+A person with the password of the repository and write access to its claim can forge a backup. So `soperator restore` creates only objects
+of our kinds of this one cluster, with only a name, labels and annotations as metadata, and ignores everything else.
 """
 
 import re

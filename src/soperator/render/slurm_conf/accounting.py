@@ -1,6 +1,6 @@
-"""The lines of slurm.conf by which slurmctld and the clients find slurmdbd, apart because slurmdbd's own probe needs them too.
+"""The lines of slurm.conf by which slurmctld and the clients find slurmdbd.
 
-Source of each setting: slurm.conf(5) of 24.11.
+They are a separate module, because the probe of slurmdbd uses them too. Source of each setting: slurm.conf(5) of 24.11.
 """
 
 from soperator.render.parts import names

@@ -1,9 +1,10 @@
 """A site's own files of /etc/slurm and its scripts, and the lines of slurm.conf that use them.
 
-slurmctld hands out files that it knows, and scripts of Prolog and Epilog that have no path; those of tasks only in later releases. So one script with
-all scripts of a kind is named as a Prolog too, where it does nothing, and as a TaskProlog by its path on the node. Slurm runs several PrologSlurmctld
-at once, and each has to be executable, which files of a ConfigMap are not: so a program of the image runs them in their order (images/slurm/scripts).
-Sources: src/common/fetch_config.c, and prolog_epilog.html.
+slurmctld distributes the files that it knows, and scripts of Prolog and Epilog without a path; scripts of tasks only in later releases. So
+one script with all scripts of a kind is also listed as a Prolog, where it does nothing, and as a TaskProlog by its path on the node.
+
+Slurm runs several PrologSlurmctld at once, and each must be executable, but files of a ConfigMap are not: so a program of the image runs
+them in their order (images/slurm/scripts). Sources: src/common/fetch_config.c, and prolog_epilog.html.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ _TASKS: dict[Hook, tuple[str, str, str]] = {
 
 
 def text_of(cluster: Cluster, entry: ConfigEntry) -> str | None:
-    """Return the content of a file or script, with a line end; None where what it refers to is not known."""
+    """Return the content of a file or script, with a line end; None if the content of its reference is not known."""
     text = cluster.contents.get(entry.ref) if entry.ref else entry.source.text
     return None if text is None else f"{text.rstrip()}\n"
 
@@ -38,13 +39,13 @@ def missing(cluster: Cluster) -> list[ConfigEntry]:
 
 
 def problems(cluster: Cluster) -> list[Problem]:
-    """Return what is wrong with contents that were read from elsewhere; those of the spec are a problem of the spec."""
+    """Return the faults of contents that were read from ConfigMaps and Secrets; faults in the spec's own contents are problems of the spec."""
     referred = [each for each in entries(cluster.spec.config) if each.ref in cluster.contents]
     return [each for entry in referred for each in lint_entry(entry, text_of(cluster, entry) or "")]
 
 
 def texts(cluster: Cluster) -> dict[str, str]:
-    """Return the files by their names in /etc/slurm. One whose content is not known says so; such files are never written."""
+    """Return the files by their names in /etc/slurm. A file whose content is not known has a text that reports it, and is never written."""
     found = {
         each.file: text_of(cluster, each) or f"# {each.ref} is not known\n"
         for each in entries(cluster.spec.config)
@@ -57,7 +58,7 @@ def texts(cluster: Cluster) -> dict[str, str]:
 
 
 def settings(cluster: Cluster) -> list[conf.Line]:
-    """Return the lines of slurm.conf: after the operator's own, which Slurm runs first."""
+    """Return the lines of slurm.conf, which follow the operator's own, because Slurm runs those first."""
     lines = [conf.line(JobSubmitPlugins="lua")] if cluster.spec.config.file("job_submit.lua") else []
     lines += [conf.line(Prolog=each.file) for each in _scripts_of(cluster, "prolog")]
     lines += [conf.line(Epilog=each.file) for each in _scripts_of(cluster, "epilog")]

@@ -16,7 +16,7 @@ _HEAVIEST = 100
 
 
 def topology_conf(cluster: Cluster) -> str:
-    """Return the operator's topology.conf, empty where there is none."""
+    """Return the operator's topology.conf, empty if there is none."""
     spec, places = cluster.spec, cluster.places
     if not places or spec.config.file(*TOPOLOGY_FILES):
         return ""
@@ -26,7 +26,7 @@ def topology_conf(cluster: Cluster) -> str:
 
 
 def with_known_nodes(cluster: Cluster, text: str) -> str:
-    """Return a user's own file, which ends in who is there, because slurmctld must read it again when a node has come."""
+    """Return a user's own file with a list of the known nodes at its end, because slurmctld must read it again when a node has registered."""
     return f"{text.rstrip()}\n# read with {hostlist.compress(cluster.places)}\n" if cluster.places else text
 
 
