@@ -27,7 +27,7 @@ _SAMPLE = "64M"
 
 @dataclass(frozen=True)
 class Folders:
-    """Where the pod has what; `backup` and `keys`, which is in memory, are handed to restic."""
+    """The paths in the pod; restic backs up `backup` and `keys`, which is in memory."""
 
     state: Path = Path("/var/spool/slurmctld")
     secrets: Path = Path("/etc/soperator/secrets")
@@ -49,7 +49,7 @@ class BackupTask:
 
 
 def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> dict[str, Any]:
-    """Take a backup and return what the operator reports of it; raises BackupError."""
+    """Take a backup and return the data for the operator's status; raises BackupError."""
     folders, began = folders or Folders(), time.monotonic()
     restic.prepare()
     manifest = gather(task, folders)
