@@ -48,11 +48,11 @@ static void check(int fd, const struct passwd *user, const char *name, mode_t ty
 	struct stat status;
 
 	if (fstat(fd, &status) < 0)
-		refuse("cannot look at %s of %s: %m", name, user->pw_name);
+		refuse("cannot read the attributes of %s of %s: %m", name, user->pw_name);
 	if ((status.st_mode & S_IFMT) != type)
-		refuse("%s of %s is not what it should be", name, user->pw_name);
+		refuse("%s of %s has the wrong file type", name, user->pw_name);
 	if ((status.st_uid != user->pw_uid && status.st_uid != 0) || (status.st_mode & 022) != 0)
-		refuse("%s of %s may be written by others: its keys are passed over", name, user->pw_name);
+		refuse("%s of %s may be written by others: its keys are ignored", name, user->pw_name);
 	if (type == S_IFREG && status.st_size > SIZE_MAX_KEYS)
 		refuse("%s of %s is larger than %d bytes", name, user->pw_name, SIZE_MAX_KEYS);
 }

@@ -179,9 +179,9 @@ static int give(int dev_fd, const char *name, int tree, struct report *report)
 	int result = 0;
 
 	if (fd < 0 || fstat(fd, &status) < 0)
-		result = report_fail(report, "jail: cannot make a place for the device %s: %m", name);
+		result = report_fail(report, "jail: cannot create a mount point for the device %s: %m", name);
 	else if (!S_ISCHR(status.st_mode) && !S_ISREG(status.st_mode))
-		result = report_fail(report, "jail: /dev/%s of the job is neither a device nor a place for one", name);
+		result = report_fail(report, "jail: /dev/%s of the job is neither a device nor a mount point", name);
 	else if (S_ISREG(status.st_mode) &&
 		 syscall(SYS_move_mount, tree, "", fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		result = report_fail(report, "jail: cannot put the device %s into the job's /dev: %m", name);

@@ -152,14 +152,14 @@ int holder_enter_inner(const struct holder *holder, struct report *report)
 int holder_aim_children(const struct holder *holder, struct report *report)
 {
 	if (setns(holder->pidfd, CLONE_NEWPID) < 0)
-		return report_fail(report, "jail: cannot aim at the pid namespace of the holder (pid %d): %m", holder->id.pid);
+		return report_fail(report, "jail: cannot select the pid namespace of the holder (pid %d): %m", holder->id.pid);
 	return 0;
 }
 
 int holder_aim_back(const struct holder *holder, struct report *report)
 {
 	if (setns(holder->home, CLONE_NEWPID) < 0)
-		return report_fail(report, "jail: cannot aim back at the own pid namespace: %m");
+		return report_fail(report, "jail: cannot return to the own pid namespace: %m");
 	return 0;
 }
 

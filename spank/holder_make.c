@@ -210,13 +210,13 @@ enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, str
 	int ends[2];
 
 	if (birth == MAP_FAILED)
-		return report_fail(report, "jail: cannot make memory for the holder's birth: %m");
+		return report_fail(report, "jail: cannot allocate shared memory for the start of the holder: %m");
 	if (pipe2(ends, O_CLOEXEC) < 0) {
 		(void)munmap(birth, sizeof(*birth));
 		return report_fail(report, "jail: cannot make a pipe to the holder: %m");
 	}
 	if (!shared_memory_child_start(&maker, be_maker, &making)) {
-		report_fail(report, "jail: cannot start the holder's maker: %m");
+		report_fail(report, "jail: cannot start the process that creates the holder: %m");
 		(void)close(ends[1]); /* nothing was written to it */
 	} else {
 		(void)close(ends[1]); /* likewise */

@@ -90,7 +90,7 @@ static void look_at_room(const char *root, const char *name, int channel)
 		(void)snprintf(text, sizeof(text), "jail: %s is %d %% full, %llu MiB are left", name, bytes,
 			       (unsigned long long)status.f_bavail * status.f_frsize >> 20);
 	else if (files >= FULL_PERCENT)
-		(void)snprintf(text, sizeof(text), "jail: %s has %d %% of the files that it can have, %llu more are possible",
+		(void)snprintf(text, sizeof(text), "jail: %s has %d %% of its maximum number of files, %llu more are possible",
 			       name, files, (unsigned long long)status.f_favail);
 	tell(channel, LOOK_ROOM, text);
 }

@@ -115,7 +115,7 @@ static char *ask(uint32_t id, int seconds, struct report *report)
 	bool is_whole;
 
 	if (fd < 0) {
-		report_fail(report, "jail: cannot ask slurmctld about job %u by squeue: %m", id);
+		report_fail(report, "jail: cannot query job %u with squeue: %m", id);
 		free(text);
 		return NULL;
 	}
@@ -128,9 +128,9 @@ static char *ask(uint32_t id, int seconds, struct report *report)
 	if (is_whole && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return text;
 	if (is_whole)
-		report_fail(report, "jail: slurmctld does not say whether job %u runs: squeue failed", id);
+		report_fail(report, "jail: squeue failed, so it is unknown whether job %u runs", id);
 	else
-		report_fail(report, "jail: slurmctld does not say within %d s whether job %u runs", seconds, id);
+		report_fail(report, "jail: squeue did not report within %d s whether job %u runs", seconds, id);
 	free(text);
 	return NULL;
 }

@@ -123,7 +123,7 @@ def main() -> None:
         "# What the jail costs",
         "",
         f"Written by `make bench-jail` on {when} UTC: {os.cpu_count()} cores, Linux {os.uname().release}, load at the start {load:.1f}.",
-        "One Slurm 24.11 in namespaces like a pod's (user namespace, root moved without pivot_root); a plain step and one in the jail took turns.",
+        "One Slurm 24.11 in namespaces like a pod's (user namespace, root moved without pivot_root); steps without and with the jail alternated.",
         "",
     ]
     said.out.write_text("\n".join([*head, *lines]) + "\n")

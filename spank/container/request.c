@@ -118,7 +118,7 @@ static int check_name(const char *name, struct report *report)
 		return report_fail(report, "container: --container-name=%s: a name has 1 to 64 letters, digits, '_', '-' and '.', "
 					   "and does not begin with '.'", name);
 	if (!has_use)
-		return report_fail(report, "container: --container-name=%s: behind the name may stand :auto, :create, :exec or "
+		return report_fail(report, "container: --container-name=%s: the name may be followed by :auto, :create, :exec or "
 					   ":no_exec", name);
 	return 0;
 }
@@ -303,7 +303,7 @@ int request_is_wanted(const struct request *request, struct report *report)
 		return 1;
 	for (const struct request_option *option = options; option < options + COUNT(options); option++)
 		if (option->argument != NULL ? *text_of(request, option) != NULL : *switch_of(request, option) == option->value)
-			return report_fail(report, "container: --%s means nothing without --container-image or --container-name",
+			return report_fail(report, "container: --%s has no effect without --container-image or --container-name",
 					   option->name);
 	return 0;
 }

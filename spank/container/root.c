@@ -253,7 +253,7 @@ static int give_homes(int root_fd, const struct request *request, struct report 
  */
 static int let_apt_be_root(int root_fd, struct report *report)
 {
-	static const char text[] = "// For root in name only: there is no other user to change to.\nAPT::Sandbox::User \"root\";\n";
+	static const char text[] = "// The container has only one user id, so apt cannot change its user.\nAPT::Sandbox::User \"root\";\n";
 	int fd = mount_points_open(root_fd, "/etc/debian_version", O_PATH);
 
 	if (fd < 0)

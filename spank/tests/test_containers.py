@@ -596,11 +596,11 @@ def test_more_flags_of_mounts(slurm: Slurm) -> None:
 def test_bad_words_are_refused_before_there_is_a_job(slurm: Slurm) -> None:
     """srun itself reports an invalid option."""
     for options, sentence in {
-        "--container-mounts=/a:/b": "container: --container-mounts means nothing without --container-image or --container-name",
+        "--container-mounts=/a:/b": "container: --container-mounts has no effect without --container-image or --container-name",
         f"--container-image={IMAGE} --container-mounts=/a:/b:rw+odd": 'container: --container-mounts: unknown flag "odd" of /b',
         f"--container-image={IMAGE} --container-mounts=a:/b": 'container: --container-mounts: "a" is neither a path nor tmpfs nor umount',
         "--container-name=../x": "container: --container-name=../x: a name has 1 to 64 letters",
-        "--container-name=x:often": "container: --container-name=x:often: behind the name may stand :auto",
+        "--container-name=x:often": "container: --container-name=x:often: the name may be followed by :auto",
         f"--container-image={IMAGE} --container-save=/a/": "container: --container-save=/a/ is a folder",
         f"--container-image={IMAGE} --container-unshare=net,pid": 'container: --container-unshare: unknown namespace "pid"',
         f"--container-image={IMAGE} --container-env=FOO,": "container: --container-env=FOO,: a name is empty",

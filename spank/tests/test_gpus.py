@@ -89,7 +89,7 @@ def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) ->
         "step 7 0 0 'ln -s /tmp/elsewhere /dev/fakegpu0; touch /tmp/elsewhere'; SLURM_STEP_GPUS=0 step 7 1 0 'echo ran'"
     )
     done = shell(jail, pod, nodes + script)
-    assert "jail: cannot make a place for the device fakegpu0: " in done.stderr
+    assert "jail: cannot create a mount point for the device fakegpu0: " in done.stderr
     assert "ran" not in done.stdout.split()
 
 

@@ -79,7 +79,7 @@ def test_what_is_no_file_is_refused_at_once(jail: Jail, home):
     os.chown(home / ".ssh/authorized_keys", UID, UID)
     done = printed(jail)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is not what it should be" in done.stderr
+    assert "has the wrong file type" in done.stderr
 
 
 def test_nobody_of_that_name_is_told(jail: Jail, home):

@@ -32,18 +32,14 @@ GOALS = (
     Goal("roll-1000.cpu", "image change on 1,000 idle workers: CPU", "s", 20, 33),
     Goal("roll-1000.requests", "image change on 1,000 idle workers: requests", "requests", 2200, 5124),
     Goal("idle-1000.cpu", "idle at 1,000 workers: CPU, of a core", "%", 0.5, 10.5),
-    Goal(
-        "idle-1000.requests", "idle at 1,000 workers: requests, without what KWOK leaves unanswered", "per min", 12, 40
-    ),
+    Goal("idle-1000.requests", "idle at 1,000 workers: requests, without those that KWOK causes", "per min", 12, 40),
     Goal("fifty.ready", "50 clusters × 3 workers: all ready", "s", 9, 9.4),
     Goal("fifty.cpu", "50 clusters × 3 workers: CPU", "s", 3.4, 3.4),
     Goal("fifty.requests", "50 clusters × 3 workers: requests", "requests", 1750, 1581),
     Goal("fifty.above", "50 clusters × 3 workers: requests of each cluster besides one for each child", "requests", 5),
     Goal("fifty.rss", "50 clusters × 3 workers: peak memory", "MiB", 100, 100),
     Goal("idle-50.cpu", "idle with 50 clusters: CPU, of a core", "%", 1, 4.3),
-    Goal(
-        "idle-50.requests", "idle with 50 clusters: requests, without what KWOK leaves unanswered", "per min", 12, 530
-    ),
+    Goal("idle-50.requests", "idle with 50 clusters: requests, without those that KWOK causes", "per min", 12, 530),
     Goal("grow-5000.created", "5,000 workers: last pod created after apply", "s", 60),
     Goal("grow-5000.rss", "5,000 workers: peak memory", "MiB", 110),
     Goal("replace-5000.cpu", "5,000 workers, one pod deleted: CPU of the 10 s in which it is replaced", "ms", 100),

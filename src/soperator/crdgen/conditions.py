@@ -220,7 +220,7 @@ CONDITIONS = (
 DERIVED = {
     "Ready": "everything in the spec is ready and accepts jobs. Advisory conditions do not count: Confined, "
     "LimitsEnforced, Healthy, Passing, TopologyKnown, and those about free space. A HealthCheck, SlurmAccount, "
-    "SlurmQOS or SlurmBackup reports it itself, as below",
+    "SlurmQOS or SlurmBackup reports Ready directly, as below",
     "Reconciling": "something in the spec is not ready, and the operator works on it or waits for it",
     "Stalled": "something in the spec is not ready, and needs a person: the message has the remedy",
 }

@@ -143,7 +143,7 @@ def cleaned(made: "ArchiveContent", redaction: "Redaction", cluster: str, unsear
     found = {path: redaction.clean(content) for path, content in files.items()}
     if left := [path for path, content in found.items() if redaction.finds(content)]:
         raise CliError(
-            f"{left[0]}: a Secret's content is still in it after its removal, so nothing was written: report this as a fault"
+            f"{left[0]}: the file still has content of a Secret after the redaction, so no archive was written: report this as a defect"
         )
     return found
 

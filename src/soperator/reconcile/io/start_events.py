@@ -38,7 +38,7 @@ _REASONS = {
 
 @dataclass
 class _Start:
-    """A starting pod: since when it starts, when the next read of its Events is due, and their message."""
+    """A starting pod: the time of its start, the time of the next read of its Events, and their message."""
 
     since: float
     due: float

@@ -83,7 +83,7 @@ SLURMDBD: Mapping[str, str] = MappingProxyType(
             for each in ("Event", "Job", "Resv", "Step", "Suspend", "TXN", "Usage")
             for key in (f"Purge{each}After", f"Purge{each}Months", f"Archive{each}", f"Archive{each}s")
         },
-        "LogFile": "slurmdbd's log is that of its pod: remove the line",
+        "LogFile": "slurmdbd writes its log to the output of its pod: remove the line",
     }
 )
 
