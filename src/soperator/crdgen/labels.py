@@ -63,7 +63,7 @@ MARKS = (
     LabelRow(labels.FILL, "annotation", "the Job that creates mount points", "The fill of the jail in which the Job created them."),
     LabelRow(labels.REQUEST, "annotation", "the populate Job, Jobs of backups", "The request that the Job carries out."),
     LabelRow(labels.MODE, "annotation", "the populate Job", "`Missing` or `Overwrite`."),
-    LabelRow(labels.KEEP, "annotation", "claims and Secrets that outlive the cluster", "`true`: the object has no owner, so it outlives its cluster."),
+    LabelRow(labels.KEEP, "annotation", "claims and Secrets after a deletion", "`true`: the object has no owner, so it outlives its cluster."),
     LabelRow(labels.ROTATION, "annotation", "Secrets with keys", "The request of the last rotation."),
     LabelRow(labels.STAGE, "annotation", "Secrets with keys", "The stage of the rotation."),
     LabelRow(labels.SINCE, "annotation", "Secrets with keys, Jobs of backups",
