@@ -238,7 +238,7 @@ def test_a_secret_that_would_stay_stops_the_archive():
         def clean(self, content):
             return content
 
-    with pytest.raises(CliError, match=r"x.txt: a Secret's content is still in it"):
+    with pytest.raises(CliError, match=r"x.txt: the file still has content of a Secret"):
         cleaned(ArchiveContent({"x.txt": b"p4ssw0rd-of-db"}), Blind([b"p4ssw0rd-of-db"]), "demo", False)
 
 
