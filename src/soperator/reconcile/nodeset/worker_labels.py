@@ -1,14 +1,14 @@
 """Restores the labels by which a worker's pod is found.
 
 Everything about a worker depends on them: the PodDisruptionBudget that keeps it from eviction, the NetworkPolicies, the counts of its NodeSet and its
-cluster, key rotations, and the wait for its jobs when its cluster is deleted. Kubernetes lets everybody edit them who may edit pods. The owner and
-the host name of a pod tell which worker it is without any label; the host name is immutable.
+cluster, key rotations, and the wait for its jobs when its cluster is deleted. All users who may edit pods can edit them. The owner and
+the host name of a pod identify its worker without any label; the host name is immutable.
 
-A refusal of such a write, by an admission policy that protects labels, is reported by an Event and stops nothing else: the workers still have to be
-drained and replaced.
+If an admission policy that protects labels refuses such a write, an Event reports it and the pass continues, because it must still drain and
+replace workers.
 
-A pod without the label `app.kubernetes.io/managed-by` is in no cache. Its name is missing then, and the creation of a new pod of this name restores
-it (`actions`).
+A pod without the label `app.kubernetes.io/managed-by` is in no cache. Its name is then missing, and the creation of a new pod of this name restores
+the label (`actions`).
 """
 
 import asyncio
