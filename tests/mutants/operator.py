@@ -267,7 +267,7 @@ CONTROL = [
     ),
     Mutant(
         "src/soperator/policy/cluster/jail_refill.py",
-        "return node.reason if node.is_administrators else OVERWRITE",
+        "return node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else OVERWRITE",
         "return OVERWRITE",
         "a node that an administrator set DOWN, which comes back",
         (f"{W}/test_refill.py",),
