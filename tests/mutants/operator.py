@@ -91,6 +91,13 @@ CONTROL = [
         (f"{W}/test_keys.py::test_a_foreign_secret_that_the_cache_does_not_have_yet_is_in_no_pod",),
     ),
     Mutant(
+        f"{C}/nodeset/actions.py",
+        "if each.is_suspended)) if signalled.signal else []",
+        "if False)) if signalled.signal else []",
+        "the warning of a suspended job, which its user never gets",
+        (f"{W}/test_change.py::test_the_event_of_a_warning_names_jobs_that_no_signal_reaches",),
+    ),
+    Mutant(
         f"{C}/anchor.py",
         "            await _refuse_foreign(operator, key)\n",
         "",

@@ -165,6 +165,21 @@ async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
     assert workers(town) == []
 
 
+@pytest.mark.parametrize("is_suspended", [True, False])
+async def test_the_event_of_a_warning_names_jobs_that_no_signal_reaches(town, is_suspended):
+    """Slurm signals no suspended job: its user sees no warning."""
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
+    town.slurm.run(7, "worker-0")
+    if is_suspended:
+        town.slurm.suspend(7)
+    drain = {"timeout": "1s", "onTimeout": "Cancel", "warningPeriod": "1m", "warningSignal": "USR1"}
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0, "drain": drain})
+    await asyncio.sleep(30)
+    events = [each for each in town.fake.world.objects.values() if each["kind"] == "Event"]
+    (said,) = [each["note"] for each in events if each["reason"] == "JobsSignalled"]
+    assert said.endswith("; the signal does not reach suspended job 7") == is_suspended
+
+
 async def test_the_counts_of_a_nodeset_are_slurms(town):
     """How many are idle, busy, draining, down: in the status, for the columns of kubectl get -o wide."""
     await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 3}})

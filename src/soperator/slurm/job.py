@@ -52,6 +52,7 @@ class SlurmJob:
 
     `began` and `ends` are in seconds since 1970, `ends` is NEVER if the job has no time limit; `comment` is Slurm's AdminComment.
     `task` is the name of a task of an array, `<array>_<task>`; `leader` is the number of the first component of a heterogeneous job, else 0.
+    Slurm signals no suspended job.
     """
 
     number: int
@@ -62,6 +63,7 @@ class SlurmJob:
     began: float = 0.0
     task: str = ""
     leader: int = 0
+    is_suspended: bool = False
 
     @property
     def words(self) -> str:
@@ -93,6 +95,7 @@ def read_job(record: QueuedJob) -> SlurmJob | None:
         began=number(record.start_time),
         task=_task(record),
         leader=int(number(record.het_job_id)),
+        is_suspended="SUSPENDED" in (record.job_state or ()),
     )
 
 

@@ -62,6 +62,8 @@ _IN_A_PASS = 1000
 _CHANGED = 1.0
 #: Seconds after an answer of Slurm in which a decision based on it may still be carried out.
 _HOLDS = 5.0
+#: How many suspended jobs an Event names.
+_SHOWN = 3
 #: The longest wait in seconds before refused pods are tried again.
 _LONGEST = 300.0
 UNMADE: Slot[str, "RefusedCreations"] = per_object("refused pods of a NodeSet")
@@ -353,7 +355,8 @@ class Workers:
         node = hosts(self.nodeset.name, indexes_of(action))
         verb, reason = event_of(action)
         is_warning = isinstance(action, SignalJobs | EndJobs) or reason == "PowerUpDenied"
-        note = EventNote("Warning" if is_warning else "Normal", reason, f"{node}: {action.why}", verb)
+        text = f"{node}: {action.why}{_unreached(action) if isinstance(action, SignalJobs) else ''}"
+        note = EventNote("Warning" if is_warning else "Normal", reason, text, verb)
         self.operator.recorder.emit(Regarding(kinds.NODESET, self.obj.metadata), note)
 
 
@@ -374,6 +377,13 @@ def _value(result: str | BaseException) -> str:
     if isinstance(result, BaseException):
         raise result
     return result
+
+
+def _unreached(signalled: SignalJobs) -> str:
+    """Return which jobs a signal does not reach, because they are suspended; empty if there are none."""
+    found = list(dict.fromkeys(each.label for each in signalled.jobs if each.is_suspended)) if signalled.signal else []
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"; the signal does not reach suspended {', '.join(found[:_SHOWN])}{more}" if found else ""
 
 
 def event_of(action: Action) -> tuple[str, str]:
