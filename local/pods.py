@@ -24,7 +24,9 @@ def container_id(api: Api, pod: str, container: str) -> str:
         each["name"]: each.get("containerID", "").rpartition("/")[2] for each in states if "running" in each["state"]
     }
     if container not in ids:
-        raise Failure(f"container {container!r} does not run in pod {pod}; there are: {', '.join(ids) or 'none'}")
+        raise Failure(
+            f"container {container!r} does not run in pod {pod}; its running containers: {', '.join(ids) or 'none'}"
+        )
     return str(ids[container])
 
 

@@ -1,8 +1,8 @@
 """Gather Slurm, sshd and munged with every library they load into a tree that runs in any distribution's root.
 
 A jail may be older or newer than this image, so nothing in the bundle may load a library of the jail by its name: each
-program names the bundle's own dynamic loader and searches ``DT_RPATH``, which wins over ``LD_LIBRARY_PATH`` and
-``ld.so.cache``. Paths that were compiled in (plugin folders) are shortened in place, for they are read before any
+program names the bundle's own dynamic loader and searches ``DT_RPATH``, which has priority over ``LD_LIBRARY_PATH`` and
+``ld.so.cache``. Paths that were compiled in (plugin folders) are shortened in place, because they are read before any
 configuration file is. The daemons go to ``/usr/sbin``, outside the bundle, but load from it.
 
 Runs in the build stage only: ``bundle.py OUT``.

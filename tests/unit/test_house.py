@@ -16,7 +16,7 @@ TESTS = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("spank/tests/**/test_*.py"
 def found_in(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """The test functions of a file.
 
-    No garbage is collected meanwhile: CPython 3.11 calls a tree too deep when an object that is removed then raises something.
+    The garbage collector is off meanwhile: CPython 3.11 calls a tree too deep when an object that is removed then raises something.
     """
     gc.disable()
     try:

@@ -57,7 +57,7 @@ class SlurmBackupSpec(ClusterMember):
         default="",
         description="A request to make a backup now. Any new value is one request, which is carried out once.",
     )
-    suspend: bool = Field(default=False, description="Whether no new backups are made.")
+    suspend: bool = Field(default=False, description="Whether new backups are suspended.")
     retention: Retention = Field(default_factory=Retention, description="Which of its own backups stay.")
     repository: Repository = Field(description="Where the backups are.")
 

@@ -184,7 +184,7 @@ class ControllerSpec(Model):
     state: StateClaim = Field(
         default_factory=StateClaim,
         description=(
-            "The claim with Slurm's state: running and pending jobs. The operator deletes a claim that it created together with the cluster."
+            "The claim with Slurm's state: running and pending jobs. With the cluster, the operator deletes the claim if it created it."
         ),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmctld may run.")

@@ -166,7 +166,7 @@ def check_content(said: "Restoration", found: dict[str, Any]) -> None:
 
 
 async def carry_out(api: "Api", said: "Restoration", found: dict[str, Any], gap: int) -> None:
-    """Restore keys, database and state, then the objects. `said` has the snapshot that was read, because `latest` may be another one meanwhile."""
+    """Restore keys, database and state, then the objects. `said` has the snapshot that was read, because `latest` may be a newer snapshot by then."""
     from soperator.kube.kinds import kind_of
     from soperator.kube.views import Meta
     from soperator.render.backup.restored import first_job_id, restored_objects

@@ -52,10 +52,10 @@ _AVAILABLE = Column(
     "Available", '.status.conditions[?(@.type=="Available")].status', description="Whether jobs can run."
 )
 _REASON = Column(
-    "Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it is not ready, in one word."
+    "Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why the object is not ready, in one word."
 )
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
-_WHY = Column("Why", ".status.why", description="Why it is not ready, and the remedy.", priority=1)
+_WHY = Column("Why", ".status.why", description="Why the object is not ready, and the remedy.", priority=1)
 
 CLUSTER = Definition(
     kind="SlurmCluster",

@@ -126,7 +126,7 @@ def index_of(pod: Pod, nodeset: str) -> int | None:
 
 
 def mislabelled(pod: Pod) -> list[str]:
-    """Return the uid of the NodeSet that has a pod as its worker by owner, name and host name, if the pod's labels differ; otherwise empty."""
+    """Return the uid of a worker's NodeSet, found by owner, name and host name, if the pod's labels are wrong; empty if they are right."""
     owner = next((each for each in pod.metadata.owner_references if each.kind == kinds.NODESET.kind), None)
     index = index_of(pod, owner.name) if owner else None
     if owner is None or index is None:
