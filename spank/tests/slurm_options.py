@@ -2,8 +2,8 @@
 """Prints the options of srun, sbatch, salloc and scrontab from Slurm's own library: `{"name": [takes a value, [commands]]}`.
 
 It runs in a root with Slurm, with a configuration that the library can read, and uses the standard library only. The commands parse their
-arguments with the table that slurm_option_table_create returns (src/common/slurm_opt.h), options of plugins included. `--help` leaves some options out,
-so it is not used. The table depends on the pointers at the beginning of slurm_opt_t: they select the command.
+arguments with the table that slurm_option_table_create returns (src/common/slurm_opt.h), options of plugins included. `--help` leaves some
+options out, so it is not used. The table depends on the pointers at the beginning of slurm_opt_t: they select the command.
 """
 
 import ctypes

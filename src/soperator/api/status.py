@@ -59,7 +59,7 @@ class KeyRotation(Model):
     stage: str = Field(default="", max_length=16, description="Stage of that rotation. Empty: complete.")
     next: KeyVersion | None = Field(
         default=None,
-        description="Hash of the files that the operator was about to write, or has written if it ended then.",
+        description="Hash of the next files, stored before the operator writes them.",
     )
 
 

@@ -63,7 +63,7 @@ def ssh(
     ] = "",
     user: Annotated[str, typer.Option("--user", "-l", help="User to log in as.")] = "root",
     identity: Annotated[
-        str, typer.Option("--identity", "-i", metavar="FILE", help="Private key; default: as ssh chooses.")
+        str, typer.Option("--identity", "-i", metavar="FILE", help="Private key; default: the keys that ssh tries.")
     ] = "",
     forward: Annotated[
         bool, typer.Option("--forward", help="Reach the login nodes through Kubernetes, by kubectl port-forward.")

@@ -150,7 +150,7 @@ class _OnDemandPass:
         return self.phases[index] is Phase.ASLEEP and self._is_of_another_size(node)
 
     def _is_of_another_size(self, node: SlurmNode) -> bool:
-        """Whether a record differs from the spec in more than what can be updated in it."""
+        """Whether a record differs from the spec in fields that an update cannot change."""
         if node.shape is None or self.settings.shape is None:
             return False
         return node_records.with_fields(node.shape, self.seen.record) != self.settings.shape
@@ -255,7 +255,7 @@ class _OnDemandPass:
         )
 
     def woken(self) -> Iterator[UpdateNodes]:
-        """Yield the waking of the lowest sleeping nodes if fewer nodes are awake than minNodes."""
+        """Yield the action that wakes the lowest sleeping nodes if fewer nodes are awake than minNodes."""
         ready = [
             index
             for index, node, pod in self._sleeping()

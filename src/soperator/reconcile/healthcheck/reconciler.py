@@ -49,7 +49,7 @@ from soperator.slurmrest.client import SlurmError
 #: Checks whose memory has every job, since when the others lack one, and when a deletion was observed first (by the event loop's clock).
 _LEARNED: Slot[str, bool] = per_object("checks whose jobs are all known")
 _WANTED: Slot[str, float] = per_object("time from which jobs of a check are searched")
-_ENDING: Slot[str, float] = per_object("since when a check is deleted")
+_ENDING: Slot[str, float] = per_object("time from which a check is being deleted")
 _AT_ONCE = 16
 #: Seconds: between two queries of a job whose node looks free, and at most between two queries of any job.
 _OFTEN, _SELDOM = 1.5, 120.0
