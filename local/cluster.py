@@ -142,7 +142,7 @@ def _clear_abandoned(state: State) -> None:
         return
     other = State(Path(str(present)))
     if not any(is_alive(process) for process in records_of(other).all()):
-        say(f"nothing of the cluster of {present} runs any more: removing what it left")
+        say(f"no process of the cluster of {present} runs any more: removing its remains")
         _down(other)
 
 

@@ -70,6 +70,7 @@ HISTORY = frozenset(
         "docs/reports/attack-loops.md",
         "docs/reports/attack-net.md",
         "docs/reports/bench-jail-beside.md",
+        "docs/reports/prose.md",
         "docs/reports/questions.md",
         "docs/reports/review-2026-11.md",
     }

@@ -50,7 +50,7 @@ static int past_the_cache(int file)
 
 	snprintf(name, sizeof name, "/proc/self/fd/%d", file);
 	if (posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED))
-		broken("%s: cannot let go of the cache: %m", path);
+		broken("%s: cannot drop the page cache: %m", path);
 	direct = open(name, O_RDONLY | O_CLOEXEC | O_DIRECT);
 	return direct < 0 ? file : direct;
 }

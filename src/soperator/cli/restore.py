@@ -44,7 +44,7 @@ def restore(
     path: Annotated[str, typer.Option("--path", help="Folder of the repository in the claim.")] = "restic",
     snapshot: Annotated[str, typer.Option(help="Id of a snapshot; default: the newest of this cluster.")] = "latest",
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read the whole snapshot, print what it has, and change nothing.")
+        bool, typer.Option("--verify", help="Read the whole snapshot, print its content, and change nothing.")
     ] = False,
     job_id_gap: Annotated[
         int, typer.Option("--job-id-gap", min=0, help="Job ids to leave out, for jobs submitted after the backup.")

@@ -92,7 +92,7 @@ def check_user_namespaces(facts: KubernetesFacts) -> PreflightResult:
         return PreflightResult(name, Level.FAIL, message, f"use a newer kernel, {off}")
     if silent:
         message = f"{_named(silent)} does not report the features of its runtime (kubelet {silent[0].status.node_info.kubelet_version})"
-        return PreflightResult(name, Level.WARN, message, f"start a pod with hostUsers: false on it, {off}")
+        return PreflightResult(name, Level.WARN, message, f"start a pod with hostUsers: false on that Node, {off}")
     return PreflightResult(
         name,
         Level.OK,

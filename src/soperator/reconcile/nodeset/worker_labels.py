@@ -47,7 +47,7 @@ async def restore(operator: Operator, obj: Custom) -> None:
 
 
 async def write(operator: Operator, meta: ObjectMeta, marks: dict[str, str]) -> None:
-    """Write these labels to the pod that was read; raises Conflict and NotFound if it is another one by now."""
+    """Write these labels to the pod that was read; raises Conflict or NotFound if another pod has replaced that pod."""
     where = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "labels": marks}
     await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": where}, manager=MANAGER)
 
