@@ -38,6 +38,7 @@ REASON = 'he said "no" \\ and left'
 #: What this cluster rightly has nothing of, for no node has generic resources, and all checks pass.
 ABSENT = {
     "slurm_gres", "slurm_node_gres", "slurm_node_gres_allocated", "slurm_check_nodes", "slurm_node_check_value",
+    "soperator_backup_ready",
 }  # fmt: skip
 #: A selector of one metric, as the alerts have it.
 SELECTOR = re.compile(r"\b(?:slurm|soperator)_[a-z_]+(?:\{[^}]*\})?(?!\w)(?!\s*[,)]\s*\()")

@@ -262,6 +262,7 @@ OPERATOR = Dashboard(
             },
             unit="s", width=12, alerts=("SoperatorBackupFails",),
             about="`kubectl get slurmbackup` has the last backup of each cluster, and why one failed.",
+            quiet="no SlurmBackup has made a backup",
         ),
         Panel(
             "Passes per minute", {"{{controller}} {{result}}": "60 * sum by (controller, result) (rate(soperator_passes_total[<t>]))"},
