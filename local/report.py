@@ -73,6 +73,7 @@ HISTORY = frozenset(
         "docs/reports/prose.md",
         "docs/reports/questions.md",
         "docs/reports/review-2026-11.md",
+        "docs/reports/review-backup.md",
     }
 )
 _NO_COMMIT, _LOST, _OLD = "names no commit", "its commit is not in the history", "much has changed since"

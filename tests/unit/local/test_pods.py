@@ -38,7 +38,7 @@ def test_a_container_is_found_by_pod_and_name() -> None:
 )
 def test_what_does_not_run_is_told(pod: str, container: str) -> None:
     """A pod that is not there, and a container that has ended, are named."""
-    with pytest.raises(Failure, match=r"nobody|own-state.*there are: slurmctld"):
+    with pytest.raises(Failure, match=r"nobody|own-state.*its running containers: slurmctld"):
         container_id(OnePod(), pod, container)  # type: ignore[arg-type]
 
 
