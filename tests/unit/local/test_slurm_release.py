@@ -17,7 +17,10 @@ def package(folder: Path, name: str, version: str) -> None:
     (tree / "DEBIAN").mkdir(parents=True)
     described = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: Us <us@localhost>\n"
     (tree / "DEBIAN/control").write_text(f"{described}Description: for a test\n")
-    subprocess.run(["dpkg-deb", "--build", tree, folder / f"{name}.deb"], check=True, capture_output=True)
+    done = subprocess.run(
+        ["dpkg-deb", "--build", tree, folder / f"{name}.deb"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
