@@ -21,6 +21,13 @@ CONTROL = [
         ("tests/world/test_healthcheck.py",),
     ),
     Mutant(
+        f"{C}/memory/completed_requests.py",
+        "if is_repeated(value, completed.get(name, ()))",
+        "if False",
+        "the jobs of a cluster whose spec is rolled back past a later refill: all nodes are drained and login closes, for nothing",
+        (f"{W}/test_refill.py::test_a_request_that_returns_drains_nothing_and_is_reported",),
+    ),
+    Mutant(
         f"{C}/cluster/reconciler.py",
         "is_held = bool(waits) or site_files.holds_configuration(read)",
         "is_held = bool(waits)",

@@ -170,6 +170,21 @@ async def test_a_request_runs_it_once_more_and_a_suspended_one_not(town):
     await until(lambda: len(town.slurm.jobs) == 6, 30.0)
 
 
+async def test_a_former_request_runs_no_check(town):
+    """The value of a request that was carried out before the last one is reported instead."""
+    await begin(town, when={"runRequest": "a"})
+    await until(lambda: of(town).get("lastRequest") == "a")
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"when": {"runRequest": "b"}})
+    await until(lambda: of(town).get("lastRequest") == "b")
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"when": {"runRequest": "a"}})
+
+    def message():
+        return next(each["message"] for each in of(town)["conditions"] if each["type"] == "Ready")
+
+    await until(lambda: message().startswith("spec.when.runRequest a was carried out before"))
+    assert (of(town)["lastRequest"], of(town)["completedRequests"]) == ("b", ["a", "b"])
+
+
 async def test_what_is_wrong_with_a_check_names_the_field(town):
     """A NodeSet that is none, a schedule out of range, a time limit that is none, a script without an interpreter."""
     bad = {"nodeSets": ["gpu"], "when": {"schedule": "61 * * * *"}, "timeLimit": "5s", "script": "true"}

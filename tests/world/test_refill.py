@@ -152,6 +152,36 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
         assert "slurm.soperator.io/request" not in job(town)["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("is_status_lost", [False, True])
+async def test_a_request_that_returns_drains_nothing_and_is_reported(is_status_lost):
+    """After a rollback of the spec neither an overwrite nor an upgrade begins again, whatever the operator or the status lost."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        for word in ("a", "b"):
+            town.apply(kinds.SLURMCLUSTER, "demo", asked(request=word) | {"upgrade": {"request": word}})
+            await town.settle()
+            town.fill_jail()
+            await town.settle(quiet=0.6, longest=12)
+        status = town.status(kinds.SLURMCLUSTER, "demo")
+        assert status["completedRequests"] == {"refill": ["a", "b"], "upgrade": ["a", "b"]}
+        town.slurm.asked.clear()
+    if is_status_lost:
+        town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"status": None}, sub="status")
+    async with operating(town):
+        town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite") | {"upgrade": {"request": "a"}})
+        await town.settle(quiet=0.6)
+    assert not [each for each in town.slurm.asked if "POST node" in each]
+    assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
+    assert job(town)["metadata"]["annotations"]["slurm.soperator.io/request"] == "b"
+    assert ready(town)["status"] == "True"
+    assert "spec.jail.refill.request a was carried out before" in ready(town)["message"]
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    told = next(each for each in status["conditions"] if each["type"] == "UpToDate")
+    assert (told["status"], told["message"].split(" was ")[0]) == ("True", "spec.upgrade.request a")
+    assert status["images"]["request"] == "b"
+
+
 async def test_the_job_of_an_overwrite_waits_for_a_fresh_look_at_slurm(town):
     """A node that takes jobs again since the last poll keeps login open, and the Job from being made."""
     await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})

@@ -55,7 +55,7 @@ class SlurmBackupSpec(ClusterMember):
     )
     run_request: Word = Field(
         default="",
-        description="A request to make a backup now. Any new value is one request, which is carried out once.",
+        description="A request to make a backup now. Any new value is one request, which is carried out once; a former value is not.",
     )
     suspend: bool = Field(default=False, description="Whether new backups are suspended.")
     retention: Retention = Field(default_factory=Retention, description="Which of its own backups stay.")
@@ -86,6 +86,11 @@ class SlurmBackupStatus(Model):
     last_backup: LastBackup = Field(default_factory=LastBackup, description="The last successful backup.")
     next: str = Field(default="", max_length=64, description="When the next backup is due by the schedule.")
     request: Word = Field(default="", description="The last completed request.")
+    completed_requests: list[Word] = Field(
+        default_factory=list,
+        max_length=32,
+        description="The last 32 completed requests, the newest last. A value in it is not carried out again.",
+    )
     attempted: int = Field(default=0, ge=0, description="When the last attempt began, in seconds since 1970.")
     why: Sentence = Field(default="", description="The fault or the progress. Empty without either.")
 

@@ -60,7 +60,7 @@ class When(Model):
     on_idle: OnIdle | None = Field(default=None, description="Makes a node due after it has been idle.")
     run_request: Word = Field(
         default="",
-        description="A request to run the check now on all nodes. Any new value is one request, which is carried out once.",
+        description="A request to run the check now on all nodes. Any new value is one request, which is carried out once; a former value is not.",
     )
 
 
@@ -228,6 +228,11 @@ class HealthCheckStatus(Model):
     summary: Count = Field(default="", description="passingNodes of nodes, for the column of kubectl get.")
     active_runs: int = Field(default=0, ge=0, description="Runs in progress.")
     last_request: Word = Field(default="", description="The last spec.when.runRequest that was carried out.")
+    completed_requests: list[Word] = Field(
+        default_factory=list,
+        max_length=32,
+        description="The last 32 completed requests, the newest last. A value in it is not carried out again.",
+    )
     last_request_time: Time | None = Field(default=None, description="Time at which that request was carried out.")
     highest_job: int = Field(default=0, ge=0, description="Highest id of a job of this check.")
     due_after_repair: Hostlist = Field(

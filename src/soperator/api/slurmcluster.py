@@ -86,7 +86,7 @@ class Auth(Model):
         default="",
         description=(
             "A request to replace the keys of Slurm or munge and of REST while jobs run. Any new value is one request, "
-            "for example the name of the month. It is carried out once. The SSH host keys stay."
+            "for example the name of the month. It is carried out once; a former value is not. The SSH host keys stay."
         ),
     )
     keep_keys: bool = Field(
@@ -103,7 +103,7 @@ class Refill(Model):
     request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
         default="",
         description=(
-            "Any new value is one request, for example today's date. The jail's record keeps all completed requests."
+            "Any new value is one request, for example today's date. It is carried out once; a former value is not."
         ),
     )
     mode: Literal["Missing", "Overwrite"] = Field(

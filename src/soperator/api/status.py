@@ -40,6 +40,10 @@ ObservedGeneration = Annotated[
 ]
 
 
+#: The values of completed requests, the newest last.
+Completed = list[Annotated[str, Field(max_length=63)]]
+
+
 class KeyVersion(Model):
     """The identity of the keys in a Secret."""
 
@@ -61,6 +65,14 @@ class KeyRotation(Model):
         default=None,
         description="Hash of the next files, stored before the operator writes them.",
     )
+
+
+class CompletedRequests(Model):
+    """The completed requests of a cluster, the newest last. A value in a list is not carried out again."""
+
+    refill: Completed = Field(default_factory=list, max_length=32, description="Of spec.jail.refill.")
+    keys: Completed = Field(default_factory=list, max_length=32, description="Of spec.auth.rotateRequest.")
+    upgrade: Completed = Field(default_factory=list, max_length=32, description="Of spec.upgrade.")
 
 
 class RoleStatus(Model):
@@ -94,6 +106,10 @@ class SlurmClusterStatus(Model):
         description="Hash of the configuration that slurmctld runs with and has sent to all daemons.",
     )
     refilled: str = Field(default="", max_length=63, description="The last completed request of spec.jail.refill.")
+    completed_requests: CompletedRequests = Field(
+        default_factory=CompletedRequests,
+        description="The last 32 completed requests of each kind. A value in a list is not carried out again.",
+    )
     slurm: str = Field(
         default="", max_length=63, description="Version of Slurm that slurmrestd reported last, such as 24.11.5."
     )

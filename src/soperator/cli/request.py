@@ -5,7 +5,7 @@ it does not take over fields of a GitOps tool: if another manager owns the field
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -45,6 +45,9 @@ REQUESTS: Mapping[str, RequestField] = MappingProxyType(
         "backup": RequestField("SlurmBackup", ("runRequest",)),
     }
 )
+
+#: The lists of completed requests in the status of a SlurmCluster, by the first part of the field's path.
+COMPLETED = {"auth": "keys", "jail": "refill", "upgrade": "upgrade"}
 
 
 def request(
@@ -94,6 +97,13 @@ def former(obj: "Custom", path: tuple[str, ...]) -> str:
     return found if isinstance(found, str) else ""
 
 
+def completed(obj: "Custom", path: tuple[str, ...]) -> Sequence[str]:
+    """Return the completed values of a request's field, from the status."""
+    found: Any = obj.status.get("completedRequests", ())
+    values: Sequence[str] = found.get(COMPLETED[path[0]], ()) if isinstance(found, dict) else found
+    return values
+
+
 def body(kind: "Kind", obj: "Custom", requested: RequestField, word: str) -> dict[str, Any]:
     """Return the object with only the fields of the request, and its uid, so that the apply does not create an object that no longer exists."""
     inner: dict[str, Any] = {**requested.beside, requested.path[-1]: word}
@@ -122,6 +132,8 @@ async def send(api: "Api", requested: RequestField, key: tuple[str, str], word: 
         obj = await api.get(kind, Custom, *key)
         if former(obj, requested.path) == word:
             raise CliError(f"{at}: {word} is the last request already: give another value")
+        if word in completed(obj, requested.path):
+            raise CliError(f"{at}: {word} was carried out before and is not carried out again: give another value")
         await api.apply(kind, body(kind, obj, requested, word), force=force, manager=f"soperator-{requested.path[0]}")
     except NotFound:
         raise CliError(

@@ -71,6 +71,27 @@ async def test_what_cannot_be_requested_says_why():
     assert fake.writes() == []
 
 
+@pytest.mark.parametrize(
+    ("what", "kind", "completed"),
+    [
+        ("replace-jail", kinds.SLURMCLUSTER, {"refill": ["old", "last"]}),
+        ("keys", kinds.SLURMCLUSTER, {"keys": ["old", "last"]}),
+        ("upgrade", kinds.SLURMCLUSTER, {"upgrade": ["old", "last"]}),
+        ("check", kinds.HEALTHCHECK, ["old", "last"]),
+        ("backup", kinds.SLURMBACKUP, ["old", "last"]),
+    ],
+)
+async def test_a_former_value_is_refused(what, kind, completed):
+    """Because the operator would not carry it out."""
+    fake = seeded(kind)
+    fake.world.change(kind, AT, {"status": {"completedRequests": completed}}, sub="status")
+    before = fake.writes()
+    with pytest.raises(CliError, match="old was carried out before and is not carried out again: give another value"):
+        await send(fake.api(), REQUESTS[what], AT, "old")
+    assert fake.writes() == before
+    await send(fake.api(), REQUESTS[what], AT, "new")
+
+
 def test_what_ends_jobs_wants_a_yes():
     """And a misspelt request lists those there are."""
     with pytest.raises(CliError, match=r"drains all workers.*--yes"):

@@ -25,7 +25,8 @@ class Upgrade(Model):
         ),
     )
     request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
-        default="", description="Any new value is one request, for example the operator's version."
+        default="",
+        description="Any new value is one request, for example the operator's version. It is carried out once; a former value is not.",
     )
 
 

@@ -29,8 +29,9 @@ class Attempt:
 class BackupSnapshot:
     """What is known before a decision.
 
-    Times are seconds since 1970. `carried_out` is the last completed request; `attempted` and `succeeded` are when the last attempt and
-    the last successful one began by the status, 0 if there was none; a Job that exists is more recent than the status.
+    Times are seconds since 1970. `carried_out` is the last completed request, `completed` are all of them; `attempted` and `succeeded` are
+    when the last attempt and the last successful one began by the status, 0 if there was none; a Job that exists is more recent than the
+    status.
     """
 
     now: float
@@ -41,6 +42,7 @@ class BackupSnapshot:
     attempted: float = 0.0
     succeeded: float = 0.0
     attempt: Attempt = Attempt()
+    completed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def decide(seen: BackupSnapshot) -> BackupStep:
         return BackupStep(next=upcoming)
     if seen.suspend:
         return BackupStep()
-    if seen.request and seen.request not in (seen.carried_out, seen.attempt.request):
+    if seen.request and seen.request not in (seen.carried_out, seen.attempt.request, *seen.completed):
         return BackupStep(begin=True, request=seen.request, next=upcoming)
     last = max(seen.attempted, seen.attempt.began)
     has_failed = seen.attempt.phase == "failed" or (seen.attempt.phase == "none" and seen.succeeded < seen.attempted)

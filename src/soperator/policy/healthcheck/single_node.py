@@ -30,6 +30,7 @@ from soperator.checks.check import Reading
 from soperator.checks.check_state import CheckState, Recovery
 from soperator.checks.deep_evaluate import nodes_of
 from soperator.policy import drain_reasons
+from soperator.policy.completed_requests import is_repeated, with_completed
 from soperator.policy.healthcheck.types import (
     Action,
     Cancel,
@@ -59,7 +60,9 @@ MOST = 400
 def begin(history: CheckHistory, settings: CheckPolicy, targets: Iterable[CheckTarget], now: float) -> CheckHistory:
     """Return the history for these nodes, with a new request and the nodes out of service, without nodes that no longer exist."""
     known = {each.name: each for each in targets}
-    is_new = bool(settings.request) and settings.request != history.request
+    completed = with_completed(history.completed_requests, history.request)
+    request = history.request if is_repeated(settings.request, completed) else settings.request or history.request
+    is_new = request != history.request
     latest_run = (
         float(int(now) - 1) if is_new else now
     )  # so that runs of this second do not count as the requested ones
@@ -78,8 +81,9 @@ def begin(history: CheckHistory, settings: CheckPolicy, targets: Iterable[CheckT
         readings=tuple(each for each in history.readings if known.keys() >= set(nodes_of(each))),
         comparison=history.comparison if settings.shared else None,
         findings=tuple(each for each in history.findings if known.keys() >= set(each.nodes)) if settings.shared else (),
-        request=settings.request or history.request,
+        request=request,
         request_time=now if is_new else history.request_time,
+        completed_requests=tuple(with_completed(completed, request)),
     )
 
 

@@ -51,6 +51,7 @@ def write(history: CheckHistory) -> dict[str, Any]:
         "endedFailures": [_past(each) for each in history.ended[-MOST_ENDED:]],
         "readings": [_reading(each) for each in history.readings[-MOST_READINGS:]],
         "findings": [_note(each) for each in history.findings[-MOST_NOTES:]],
+        **({"completedRequests": list(history.completed_requests)} if history.completed_requests else {}),
         **({"lastRequestTime": time_text(history.request_time)} if history.request_time else {}),
         **({"comparison": _round(history.comparison)} if history.comparison else {}),
     }
@@ -76,6 +77,7 @@ def read(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHist
         ),
         due_after_repair=frozenset(expand(status.get("dueAfterRepair", ""))),
         request=str(status.get("lastRequest", "")),
+        completed_requests=tuple(status.get("completedRequests", ())),
         request_time=_time(status.get("lastRequestTime")),
         highest_job=int(status.get("highestJob", 0)),
         readings=tuple(_read_reading(each) for each in status.get("readings", ())),

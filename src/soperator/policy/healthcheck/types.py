@@ -164,6 +164,7 @@ class CheckHistory:
     due_after_repair: frozenset[str] = frozenset()
     request: str = ""
     request_time: float = 0.0
+    completed_requests: tuple[str, ...] = ()
     highest_job: int = 0
     readings: tuple[Reading, ...] = ()
     comparison: ComparisonRound | None = None

@@ -16,6 +16,7 @@ from soperator.kube.errors import AlreadyExists, NotFound
 from soperator.kube.objects import Job
 from soperator.kube.views import Custom, Meta, ObjectMeta
 from soperator.policy.backup.schedule import Attempt, BackupSnapshot, BackupStep, decide
+from soperator.policy.completed_requests import is_repeated, repeated_message, with_completed
 from soperator.policy.validation import backup_problems
 from soperator.reconcile import pod_status
 from soperator.reconcile.backup.result import attempt_of, failure, pods_of, report
@@ -91,6 +92,7 @@ class BackupControl:
                 float(known.get("attempted", 0)),
                 _seconds(known.get("lastBackup", {}).get("time", "")),
                 context.attempt,
+                tuple(known.get("completedRequests", ())),
             )
         )
         fields, is_complete = self._fields(context, step, now)
@@ -211,7 +213,9 @@ class BackupControl:
             return fields, True
         fields["attempted"] = max(int(attempt.began), int(fields.get("attempted", 0)))
         if attempt.phase != "running" and attempt.request:
+            former = with_completed(known.get("completedRequests", ()), str(known.get("request", "")))
             fields["request"] = attempt.request
+            fields["completedRequests"] = with_completed(former, attempt.request)
         began = _time(attempt.began)
         if attempt.phase == "succeeded" and known.get("lastBackup", {}).get("time") != began:
             said = report(self._pods(context))
@@ -226,7 +230,8 @@ class BackupControl:
     def _condition(self, context: BackupContext, fields: dict[str, Any]) -> ReportedCondition:
         """Return the condition Ready. While a backup runs, it is the result of the previous attempt."""
         last, spec = fields.get("lastBackup", {}).get("time", ""), context.backup.spec
-        known = {each.get("type"): each for each in self.operator.status.mine(context.obj).get("conditions", ())}
+        known_status = self.operator.status.mine(context.obj)
+        known = {each.get("type"): each for each in known_status.get("conditions", ())}
         if context.attempt.phase == "running":
             pods = self._pods(context)
             said = pod_status.trouble(pods[-1], self.operator.stores.nodes) if pods else ""
@@ -240,7 +245,8 @@ class BackupControl:
         if spec.suspend:
             return ReportedCondition("Ready", "True", "Suspended", "no backups are made, because suspend is true")
         if last:
-            return ReportedCondition("Ready", "True", "BackedUp", _without(context.cluster))
+            message = _repeated(context.backup, known_status) or _without(context.cluster)
+            return ReportedCondition("Ready", "True", "BackedUp", message)
         return ReportedCondition("Ready", "True", "OnRequest", "no backup was made yet: set runRequest or schedule")
 
     def _wait(self, context: BackupContext, step: BackupStep, now: float) -> float:
@@ -268,7 +274,18 @@ def _is_of(meta: ObjectMeta, backup: Backup) -> bool:
 
 def _kept(status: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a status that stay until a backup changes them."""
-    return {key: value for key, value in status.items() if key in ("lastBackup", "request", "attempted", "next")}
+    return {
+        key: value
+        for key, value in status.items()
+        if key in ("lastBackup", "request", "completedRequests", "attempted", "next")
+    }
+
+
+def _repeated(backup: Backup, status: Mapping[str, Any]) -> str:
+    """Return that the request was completed before; empty if it was not."""
+    value = backup.spec.run_request
+    is_former = is_repeated(value, status.get("completedRequests", ()))
+    return repeated_message("spec.runRequest", value) if is_former else ""
 
 
 def _without(cluster: Cluster) -> str:

@@ -17,7 +17,7 @@ from soperator.policy.drain_reasons import JAIL
 from soperator.reconcile import pod_status
 from soperator.reconcile.context import Operator
 from soperator.reconcile.io.jail_watch_client import REPORTS
-from soperator.reconcile.memory import cluster_memory
+from soperator.reconcile.memory import cluster_memory, completed_requests
 from soperator.reconcile.nodeset.decision import listed_after
 from soperator.render.jail.claims import jail_claim
 from soperator.render.jail.populate_job import jail_image, render_populate, request
@@ -55,6 +55,7 @@ def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus
     """Return the next step for the jail of a cluster."""
     if not cluster.spec.jail.has_job:
         return JailStatus(JailStep())
+    cluster, _ = completed_requests.without_repeated(operator, obj, cluster)
     job = _job(operator, cluster)
     reported = str(cluster_memory.of_cluster(operator, obj).get("refilled", ""))
     made_for = job.metadata.annotations.get(labels.REQUEST, "") if job else ""

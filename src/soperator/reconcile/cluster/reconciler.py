@@ -1,6 +1,6 @@
 """Reconciles SlurmClusters: gathers, renders, applies and reports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
@@ -37,7 +37,7 @@ from soperator.reconcile.cluster import (
 from soperator.reconcile.context import Operator
 from soperator.reconcile.io import volume_capacity
 from soperator.reconcile.keys import key_files, key_rotation, key_versions
-from soperator.reconcile.memory import cluster_memory
+from soperator.reconcile.memory import cluster_memory, completed_requests
 from soperator.reconcile.nodeset import unreadable
 from soperator.render.jail import mount_points
 from soperator.render.jail.populate_job import render_populate
@@ -72,6 +72,8 @@ class Pass:
     refused: str = ""
     #: The record of what it applied; None where it applied nothing.
     note: RenderRecord | None = None
+    #: Messages about requests that were completed before.
+    repeated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class ClusterControl:
             read = inputs.sized(self.operator, read)
         if not isinstance(read, Cluster):
             return await self._status(obj, None, Pass(problems=read))
+        read, repeated = completed_requests.without_repeated(self.operator, obj, read)
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
         problems = self.operator.namespaces.view(key[0]).problems(read.name) or slurm_conf.too_large(read)
@@ -118,6 +121,7 @@ class ClusterControl:
             filling=jail.jail_status(self.operator, obj, read),
             config=configured,
             keys=key_rotation.KeyPassResult(obj.status.get("keys", "")),
+            repeated=repeated,
         )
         if not problems or cluster_memory.of_cluster(self.operator, obj).get(
             "keyDigests"
@@ -237,6 +241,7 @@ class ClusterControl:
             "accounting": accounting.status_field(accounted, memory) if cluster else memory.get("accounting", ""),
             "why": verdict.why,
         }
+        fields["completedRequests"] = completed_requests.status_field(memory, fields)
         await cluster_memory.remember_cluster(self.operator, obj, fields)
         ready = ReportedCondition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
@@ -254,6 +259,7 @@ class ClusterControl:
             *user_rest_api.condition(done.users),
             *(_metrics(inputs.exporter(self.operator, cluster)) if cluster else []),
         ]
+        said = completed_requests.with_messages(said, done.repeated)
         again = await self.operator.write_status(kinds.SLURMCLUSTER, obj, fields, said) or volume_capacity.EVERY
         again = min(again, topology.again(self.operator, cluster, done.config.state) or again) if cluster else again
         again = min(again, site_files.again(self.operator, cluster) or again) if cluster else again

@@ -12,6 +12,7 @@ from soperator.api.base import Problem
 from soperator.kube import kinds
 from soperator.kube.views import Custom
 from soperator.policy import drain_reasons
+from soperator.policy.completed_requests import is_repeated, repeated_message
 from soperator.policy.healthcheck import multi_node, single_node
 from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.policy.healthcheck.invariants import violation
@@ -264,7 +265,10 @@ class HealthCheckControl:
         }
         conditions = [
             ReportedCondition(
-                "Ready", "True", "Suspended" if context.settings.suspended else "Scheduled", plan.message
+                "Ready",
+                "True",
+                "Suspended" if context.settings.suspended else "Scheduled",
+                "; ".join(filter(None, (_repeated(context.settings.request, after.completed_requests), plan.message))),
             ),
             ReportedCondition("Passing", "False" if said else "True", _reason(after), said),
         ]
@@ -323,6 +327,11 @@ async def _post(context: CheckContext, each: Submit) -> int:
         context.check.uid, context.check.name, each.nodes, context.script(each.node), context.minutes, each.retest, gpus
     )
     return await context.client.submit(body)
+
+
+def _repeated(request: str, completed: Sequence[str]) -> str:
+    """Return that the request was completed before; empty if it was not."""
+    return repeated_message("spec.when.runRequest", request) if is_repeated(request, completed) else ""
 
 
 def _reason(history: CheckHistory) -> str:

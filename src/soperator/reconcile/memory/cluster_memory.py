@@ -1,7 +1,7 @@
 """The stored state of a SlurmCluster and its NodeSets: an annotation of the cluster's anchor.
 
 The status shows the same state. No pod, no Secret and no answer of Slurm contains it: the images that the cluster keeps, the rendered
-objects, the keys in force and the next one, the last completed refill, the generation that slurmctld runs with, and whether accounting is
+objects, the keys in force and the next one, the completed requests, the generation that slurmctld runs with, and whether accounting is
 on.
 
 The sources have this order of priority: what this process wrote; the annotation; and the status, if the annotation has no entry for an
@@ -26,7 +26,16 @@ from soperator.runtime.cache.store import Key
 from soperator.runtime.events import EventNote, Regarding
 
 #: The fields of the status that are remembered.
-CLUSTER_FIELDS = ("config", "refilled", "images", "rendered", "keyDigests", "keyRotations", "accounting")
+CLUSTER_FIELDS = (
+    "completedRequests",
+    "config",
+    "refilled",
+    "images",
+    "rendered",
+    "keyDigests",
+    "keyRotations",
+    "accounting",
+)
 NODESET_FIELDS = ("rendered",)
 #: The field manager of the annotation: the anchor's other fields have another one.
 MANAGER = "soperator-memory"

@@ -32,6 +32,7 @@ from soperator.runtime.events import EventNote, Regarding
 FIELDS: dict[Kind, Sequence[str]] = {
     kinds.HEALTHCHECK: (
         "lastRequest",
+        "completedRequests",
         "lastRequestTime",
         "highestJob",
         "dueAfterRepair",
