@@ -21,14 +21,14 @@ pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root"), pytest
 PROXY = Path(__file__).parents[2] / "images/proxy"
 KEY = b"k" * 32
 JWT = "AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key,disable_token_creation\n"
-USERS = "for each in slurmrest:64031 proxy:64035 alice:1000; do useradd -M -u ${each#*:} ${each%:*} 2>/dev/null || true; done"
+USERS = "for each in slurmrest:64031 proxy:64035 alice:1000 bob:1001; do useradd -M -u ${each#*:} ${each%:*} 2>/dev/null || true; done"
 #: Connections held open without a word, from one address, until the file /tmp/held goes.
 HOLD = """
 import os, socket, sys, time
 held = []
 for _ in range(int(sys.argv[3])):
     held.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), source_address=(sys.argv[4], 0)))
-    held[-1].sendall(sys.argv[5].encode())
+    held[-1].sendall(sys.argv[5 + len(held) % len(sys.argv[5:])].encode())
 open("/tmp/held", "w").close()
 while os.path.exists("/tmp/held"):
     time.sleep(0.1)
@@ -134,12 +134,11 @@ def ask(machine: Slurm, name: str = "slurm", of: str = "", port: int = REST_PORT
     ).strip()
 
 
-def held(machine: Slurm, port: int, count: int, source: str, said: str = "") -> None:
+def held(machine: Slurm, port: int, count: int, source: str, *said: str) -> None:
     """Hold connections from an address; `letting_go` ends it."""
     host = "127.0.0.1" if port == REST_LOCAL_PORT else "10.99.0.1"
-    machine.sh(
-        f"rm -f /tmp/held; setsid {python(HOLD, host, port, count, source, said)} > /dev/null 2>&1 < /dev/null &"
-    )
+    program = python(HOLD, host, port, count, source, *(said or ("",)))
+    machine.sh(f"rm -f /tmp/held; setsid {program} > /dev/null 2>&1 < /dev/null &")
     machine.until("ls /tmp/held 2> /dev/null", "/tmp/held")
 
 
@@ -337,11 +336,35 @@ def test_one_address_does_not_take_all_connections_of_users(users: Slurm, port: 
 
 def test_a_submission_that_does_not_come_keeps_no_question_back(users: Slurm) -> None:
     """A user whom Slurm believes may begin a hundred; what others ask is answered."""
-    head = (
-        SUBMIT.format(1000).replace("TOKEN: x", f"TOKEN: {token('alice', users)}").replace("NAME: slurm", "NAME: alice")
-    )
-    held(users, USERS_PORT, 120, "10.99.0.7", head)
+    held(users, USERS_PORT, 120, "10.99.0.7", submission(token("alice", users)))
     assert [call(users, NODES)[:3] for _ in range(3)] == ["200"] * 3
+    letting_go(users)
+
+
+def submission(bearer: str, more: str = "") -> str:
+    """The head of a submission whose body does not come."""
+    return SUBMIT.format(1000).replace("TOKEN: x", f"TOKEN: {bearer}{more}").replace("NAME: slurm", "NAME: alice")
+
+
+@pytest.mark.parametrize("signer", ["operator", "Slurm"])
+def test_a_user_who_submits_slowly_keeps_no_other_user_from_submitting(users: Slurm, signer: str) -> None:
+    """A user has twenty places, whatever number of tokens; the control is the same user's next submission, which is refused for now."""
+    if signer == "Slurm":
+        printed = [users.sh(f"scontrol token username=alice lifespan={each}") for each in range(100, 110)]
+        tokens = [each.strip().removeprefix("SLURM_JWT=") for each in printed]
+    else:
+        tokens = [token("alice", users)]
+    held(users, USERS_PORT, 120, "10.99.0.7", *map(submission, tokens))
+    assert "Batch job submission failed" in call(users, SUBMISSION, JOB, bearer=token("bob", users))
+    assert call(users, SUBMISSION, JOB).startswith("503")
+    letting_go(users)
+
+
+def test_two_tokens_in_a_request_are_not_more_places(users: Slurm) -> None:
+    """Otherwise a second token, which Slurm does not read, would choose whose places are taken."""
+    forged = sign(b"x" * 32, "bob", int(users.sh("date +%s")), 600)
+    held(users, USERS_PORT, 120, "10.99.0.7", submission(token("alice", users), f"\r\nAuthorization: Bearer {forged}"))
+    assert "Batch job submission failed" in call(users, SUBMISSION, JOB, bearer=token("bob", users))
     letting_go(users)
 
 

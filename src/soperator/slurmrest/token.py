@@ -10,9 +10,12 @@ import json
 
 
 def sign(key: bytes, user: str, now: int, lifetime: int) -> str:
-    """Return a token for `user` that is valid from `now` for `lifetime` seconds."""
+    """Return a token for `user` that is valid from `now` for `lifetime` seconds.
+
+    The claims have the order and the form of Slurm's own tokens, by which nginx counts the requests of a user (images/proxy/nginx.conf).
+    """
     header = _encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
-    claims = _encode(json.dumps({"sun": user, "iat": now, "exp": now + lifetime}).encode())
+    claims = _encode(json.dumps({"exp": now + lifetime, "iat": now, "sun": user}, separators=(",", ":")).encode())
     signature = hmac.new(key, f"{header}.{claims}".encode(), hashlib.sha256).digest()
     return f"{header}.{claims}.{_encode(signature)}"
 
