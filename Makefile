@@ -82,7 +82,7 @@ golden: venv ## rewrite the golden objects from the renderer
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 8 --dist worksteal
 # Properties are tried on a quarter of their inputs, and what waits on the clock is left out, but in `make test`.
 FEW := yes
-PURE := $(addprefix tests/unit/,api checks cli reconcile crdgen policy kube observe render runtime slurm slurmrest) tests/golden
+PURE := $(addprefix tests/unit/,api checks cli reconcile crdgen importers policy kube observe render runtime slurm slurmrest) tests/golden
 
 quick: venv ## format, lint, types, layers and the pure core's tests, while you work; half a minute
 	ruff format --check --quiet src tests local spank examples images

@@ -41,7 +41,10 @@ RUN = Section(
         "docs/howto/README.md",
         Section(
             "Install",
-            ("docs/start.md", *_howto("command-line", "publish-charts", "upgrade", "security-updates", "uninstall")),
+            (
+                "docs/start.md",
+                *_howto("move-in", "command-line", "publish-charts", "upgrade", "security-updates", "uninstall"),
+            ),
         ),
         Section("Users", _howto("users", "ssh", "directory", "rest")),
         Section(

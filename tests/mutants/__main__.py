@@ -18,12 +18,13 @@ from queue import Queue
 from local.paths import REPOSITORY
 from tests.mutants.backup import BACKUP
 from tests.mutants.cli import CLI
+from tests.mutants.importers import IMPORTERS
 from tests.mutants.mutant import Mutant
 from tests.mutants.operator import CONTROL
 from tests.mutants.places import AGENTS, JAIL
 from tests.mutants.policy import POLICY
 
-MUTANTS = (*POLICY, *CONTROL, *AGENTS, *BACKUP, *JAIL, *CLI)
+MUTANTS = (*POLICY, *CONTROL, *AGENTS, *BACKUP, *JAIL, *CLI, *IMPORTERS)
 #: Copies of the tree in which tests run side by side, and the most seconds that the tests of one condition may take.
 SIDE_BY_SIDE, LONGEST = 2, 180
 #: How pytest ends: all passed, or some failed. Anything else says nothing about the condition.

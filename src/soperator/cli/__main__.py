@@ -12,6 +12,7 @@ import typer
 
 from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, restore, token, why
 from soperator.cli.cluster import bundle, drain, jobs, logs, ssh, status, top
+from soperator.cli.importing import verb as importing
 from soperator.cli.preflight import verb as preflight
 from soperator.cli.shell import completion, kubectl
 
@@ -71,6 +72,7 @@ app.command("restore")(restore.restore)
 app.command("images")(images.images)
 app.command("token")(token.token)
 app.command("join")(join.join)
+app.command("import")(importing.import_)
 app.command("operator")(operator.operator)
 
 

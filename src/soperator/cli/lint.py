@@ -30,7 +30,7 @@ def lint(
     objects = load(files)
     spaces = worlds(objects, partial)
     warnings = [*_warnings(objects), *_notes(objects)]
-    found = [(each.file, problem) for each in objects for problem in _problems(each, spaces)]
+    found = [(each.file, problem) for each in objects for problem in problems_of(each, spaces)]
     if output is not OutputFormat.TEXT:
         problems = [{"file": file, **asdict(problem)} for file, problem in found]
         data = {"objects": len(objects), "problems": problems, "warnings": warnings}
@@ -46,7 +46,8 @@ def lint(
     say(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
 
 
-def _problems(found: "Manifest", spaces: "Mapping[str, World]") -> "list[Problem]":
+def problems_of(found: "Manifest", spaces: "Mapping[str, World]") -> "list[Problem]":
+    """Return the problems of one object, among the objects of its namespace."""
     from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
     from soperator.api.backup import SlurmBackupSpec
     from soperator.api.healthcheck import HealthCheckSpec

@@ -52,6 +52,21 @@ class Setting:
     rest: str = ""
 
 
+@dataclass(frozen=True)
+class LogicalLine:
+    """One line as Slurm reads it, and its number: its pairs, or the name of an included file, and text that Slurm cannot read."""
+
+    number: int
+    pairs: tuple[tuple[str, str], ...] = ()
+    include: str = ""
+    rest: str = ""
+
+    @property
+    def is_object(self) -> bool:
+        """Whether the line describes one object, such as a node, whose name is in the first pair."""
+        return bool(self.pairs) and self.pairs[0][0].lower() in _WHOLE_LINE
+
+
 def line(**pairs: str | int) -> Line:
     """Return a line of the keyword arguments, in their order."""
     return Line(tuple((key, str(value)) for key, value in pairs.items()))
@@ -84,16 +99,24 @@ def settings(text: str) -> Iterator[Setting]:
 
     If a line describes one object, such as a node, only its first pair is a setting.
     """
+    for each in logical_lines(text):
+        if each.include:
+            yield Setting("Include", each.include, each.number)
+        for key, value in each.pairs[:1] if each.is_object else each.pairs:
+            yield Setting(key, value, each.number)
+        if each.rest:
+            yield Setting("", "", each.number, each.rest)
+
+
+def logical_lines(text: str) -> Iterator[LogicalLine]:
+    """Yield the lines of a file as Slurm reads them, with continuations joined; lines without content are left out."""
     for number, logical in _logical_lines(text):
         if include := _INCLUDE.match(logical):
-            yield Setting("Include", include[1], number)
+            yield LogicalLine(number, include=include[1])
             continue
         pairs, rest = _pairs(logical)
-        is_whole = bool(pairs) and pairs[0][0].lower() in _WHOLE_LINE
-        for key, value in pairs[:1] if is_whole else pairs:
-            yield Setting(key, value, number)
-        if rest:
-            yield Setting("", "", number, rest)
+        if pairs or rest:
+            yield LogicalLine(number, tuple(pairs), rest=rest)
 
 
 def _pairs(logical: str) -> tuple[list[tuple[str, str]], str]:

@@ -104,6 +104,11 @@ def worlds(objects: Iterable[Manifest], partial: bool = False) -> dict[str, Worl
     return out
 
 
+def manifests_of(file: str, documents: Iterable[object]) -> list[Manifest]:
+    """Return the objects of our kinds among decoded documents; `file` is shown as their source."""
+    return [found for document in documents for found in _of_document(file, document)]
+
+
 def _of_file(file: Path) -> Iterator[Manifest]:
     shown = "standard input" if str(file) == "-" else str(file)
     try:

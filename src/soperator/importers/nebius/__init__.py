@@ -1,0 +1,1 @@
+"""Imports the objects of the original, of the group slurm.nebius.ai."""

@@ -1,0 +1,1 @@
+"""What all importers share: the report, names, and the classes of settings of slurm.conf."""

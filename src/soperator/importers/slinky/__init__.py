@@ -1,0 +1,1 @@
+"""Imports the objects of Slinky, of the group slinky.slurm.net."""

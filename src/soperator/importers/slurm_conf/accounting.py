@@ -1,0 +1,129 @@
+"""Accounting: the settings of slurm.conf for it, and slurmdbd.conf. Passwords are never written: a Secret holds them. Source: slurmdbd.conf(5)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from soperator.api.fields.accounting import AGE, Enforced
+from soperator.importers.parts.free_settings import without_remedy
+from soperator.importers.parts.report import KEEP, ImportReport
+from soperator.importers.slurm_conf.files import SourceLine
+from soperator.slurm import conf
+from soperator.slurm.settings.managed import SLURMDBD, SLURMDBD_KNOWN
+
+_PURGES = {
+    "purgeeventafter": "events",
+    "purgejobafter": "jobs",
+    "purgeresvafter": "reservations",
+    "purgestepafter": "steps",
+    "purgesuspendafter": "suspensions",
+    "purgetxnafter": "transactions",
+    "purgeusageafter": "usage",
+}
+_ALL = ("associations", "limits", "qos", "safe", "wckeys")
+_STORAGE = {"storagehost": "host", "storageport": "port", "storageuser": "user", "storageloc": "database"}
+_LOCAL = ("", "localhost", "127.0.0.1", "::1")
+_OWNED = {key.lower(): remedy for key, remedy in SLURMDBD.items()}
+_KNOWN = {key.lower() for key in SLURMDBD_KNOWN}
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
+
+
+def enforced(value: str, place: str, text: str, report: ImportReport) -> list[str]:
+    """Return spec.accounting.enforce from AccountingStorageEnforce, and report what it cannot hold."""
+    known, found = get_args(Enforced), list[str]()
+    for each in filter(None, value.lower().split(",")):
+        if each == "all":
+            found += _ALL
+        elif each in known:
+            found.append(each)
+        else:
+            report.left(place, f"{text} ({each})", f"spec.accounting.enforce has only {', '.join(known)}")
+    if found:
+        report.carried(place, text, "spec.accounting.enforce")
+    return list(dict.fromkeys(found))
+
+
+def accounting_spec(cluster: str, lines: Sequence[SourceLine], report: ImportReport) -> tuple[dict[str, Any], str]:
+    """Return spec.accounting and the extra lines of slurmdbd.conf, and report every setting of that file."""
+    said = {key.lower(): value for each in lines for key, value in each.line.pairs}
+    extra: list[conf.Line] = []
+    purge: dict[str, str] = {}
+    for each in lines:
+        for key, value, text in each.settings():
+            name = key.lower()
+            if name in _PURGES:
+                _add_purge(purge, _PURGES[name], value, (each.place, text), report)
+            elif name not in _STORAGE and name != "storagepass":
+                extra += _line(key, value, (each.place, text), report)
+        if each.line.rest or each.line.include:
+            report.left(
+                each.place, (each.line.rest or f"Include {each.line.include}")[:120], "slurmdbd.conf has Key=Value only"
+            )
+    spec = {KEEP: True, "purge": purge, "externalDatabase": _external(cluster, said, lines, report)}
+    return spec, conf.render(extra)
+
+
+def _add_purge(purge: dict[str, str], field: str, value: str, source: tuple[str, str], report: ImportReport) -> None:
+    match = re.fullmatch(r"([0-9]+)(hour|day|month)?s?", value.lower())
+    age = f"{int(match[1])}{match[2] or 'month'}s" if match else ""
+    if age and re.fullmatch(AGE, age):
+        purge[field] = age
+        report.carried(*source, f"spec.accounting.purge.{field}")
+    else:
+        report.left(*source, "write hours, days or months into spec.accounting.purge, such as 12months")
+
+
+def _line(key: str, value: str, source: tuple[str, str], report: ImportReport) -> list[conf.Line]:
+    name = key.lower()
+    if name.startswith("archive"):
+        report.left(
+            *source, "set spec.accounting.archive.claimName to a claim, to which slurmdbd then archives what it purges"
+        )
+    elif name in _OWNED:
+        report.ours(*source, without_remedy(_OWNED[name]))
+    elif name not in _KNOWN:
+        report.left(*source, "slurmdbd.conf has no such setting")
+    elif '"' in value or "\n" in value:
+        report.left(*source, "its value contains a quotation mark or a line break, which a line cannot have")
+    else:
+        report.carried(*source, "spec.config.extraLines.slurmdbd")
+        return [conf.Line(((key, value),))]
+    return []
+
+
+def _external(
+    cluster: str, said: Mapping[str, str], lines: Sequence[SourceLine], report: ImportReport
+) -> dict[str, Any]:
+    """Return spec.accounting.externalDatabase, and report its settings; empty if the operator's own database is to be used."""
+    host = said.get("storagehost", "")
+    host = said.get("dbdhost", "") if host.lower() in _LOCAL else host
+    port = said.get("storageport", "3306")
+    names = [said.get("storageuser", "slurm"), said.get("storageloc", "slurm_acct_db")]
+    is_whole = host.lower() not in _LOCAL and _HOST.fullmatch(host) and all(_NAME.fullmatch(each) for each in names)
+    is_whole = is_whole and port.isdecimal() and 0 < int(port) < 65536
+    secret = f"{cluster}-external-database"
+    for each in lines:
+        for key, _, text in each.settings():
+            name = key.lower()
+            if name not in _STORAGE and name != "storagepass":
+                continue
+            if not is_whole:
+                report.left(
+                    each.place,
+                    text,
+                    "the address, user or name of the database cannot be used from a pod: set spec.accounting.externalDatabase",
+                )
+            elif name == "storagepass":
+                report.check(each.place, text, f"create the Secret {secret} with the key password")
+            elif name == "storagehost" and host != said[name]:
+                report.check(
+                    each.place, text, f"now {host} of DbdHost: let the database listen there, and admit the pods"
+                )
+            else:
+                report.carried(each.place, text, f"spec.accounting.externalDatabase.{_STORAGE[name]}")
+    if not lines or not is_whole:
+        reason = "the operator makes a database of its own, which is empty: set externalDatabase to keep the history"
+        report.check(f"SlurmCluster {cluster}", "spec.accounting", reason)
+        return {}
+    return {"host": host, "port": int(port), "user": names[0], "database": names[1], "password": {"secretName": secret}}

@@ -1,0 +1,2 @@
+#!/bin/sh
+rm -rf /scratch/$SLURM_JOB_ID

@@ -1,0 +1,2 @@
+#!/bin/sh
+mkdir -p /scratch/$SLURM_JOB_ID
