@@ -279,7 +279,21 @@ BACKUPS = {
         "schedule": "@daily",
         "retention": {"keepLast": 3, "keepWeekly": 4},
         "repository": {"claimName": "backups", "path": "demo", "password": {"secretName": "restic", "key": "word"}},
-    }
+    },
+    "backup_s3": {
+        "clusterRef": {"name": "demo"},
+        "repository": {
+            "s3": {
+                "endpoint": "https://s3.example.com",
+                "bucket": "backups",
+                "prefix": "slurm/one",
+                "region": "eu-1",
+                "credentialsSecretName": "store",
+                "ca": {"secretName": "store-ca"},
+            },
+            "password": {"secretName": "restic"},
+        },
+    },
 }
 
 

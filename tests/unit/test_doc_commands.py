@@ -35,7 +35,7 @@ def test_every_shell_block_is_shell(page: Path) -> None:
     [
         ("soperator staus demo", "no verb"),
         ("soperator status demo --wach", "No such option"),
-        ("soperator restore demo -n slurm", "Missing option '--claim'"),
+        ("soperator restore demo -n slurm", "Missing option '--password-secret'"),
         ("make dmeo", "no target dmeo"),
         ("make demo NODS=3", "nobody reads NODS"),
         ("python3 -m local.imges build", "no module"),

@@ -15,6 +15,12 @@ SPEC = {
     "clusterRef": {"name": "demo"},
     "repository": {"claimName": "backups", "password": {"secretName": "restic"}},
 }
+STORE = {
+    "endpoint": "https://s3.example.com",
+    "bucket": "backups",
+    "credentialsSecretName": "none",
+    "ca": {"secretName": "none"},
+}
 REPORT = {
     "snapshot": "01234567",
     "size": 2_000_000,
@@ -155,6 +161,13 @@ async def test_a_suspended_one_makes_none(town):
         ({"claimName": "other-jail"}, "it is the claim of SlurmCluster other's jail"),
         ({"claimName": "scratch"}, "it is the claim of the cluster's volumes"),
         ({"password": {"secretName": "none"}}, "no Secret in the namespace has this name"),
+        ({"s3": STORE}, "set exactly one of claimName and s3"),
+        ({"claimName": ""}, "set exactly one of claimName and s3"),
+        ({"claimName": "", "s3": STORE}, "create it with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        (
+            {"claimName": "", "s3": STORE | {"credentialsSecretName": "restic"}},
+            "create it with the certificates in the entry ca.crt",
+        ),
     ],
 )
 async def test_a_repository_that_cannot_be_safe_is_refused(town, repository, words):

@@ -9,13 +9,18 @@ from pydantic import Field
 
 from soperator.api.base import DNS_NAME, Model
 from soperator.api.common import ClusterMember
-from soperator.api.fields.accounting import SecretKey
+from soperator.api.fields.accounting import CertificateAuthority, SecretKey
 from soperator.api.status import Condition, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
 from soperator.api.validation.schedule import SCHEDULE
 
 Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
 _Keep = Annotated[int, Field(ge=0, le=1000)]
+#: A URL with a host and perhaps a port: restic takes the path as bucket and folder.
+ENDPOINT = r"^https?://([A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?$"
+#: Names of buckets that every store accepts.
+BUCKET = r"^[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]$"
+PREFIX = r"^([A-Za-z0-9_][-._A-Za-z0-9]*(/[A-Za-z0-9_][-._A-Za-z0-9]*)*)?$"
 Content = Literal["accounting", "keys", "objects", "state"]
 
 
@@ -30,15 +35,43 @@ class Retention(Model):
     keep_monthly: _Keep = Field(default=0, description="Number of months of which the newest backup stays.")
 
 
+class S3Store(Model):
+    """A bucket in a store with the API of S3. Requests have the bucket in their path unless the store is that of Amazon."""
+
+    endpoint: Annotated[str, Field(pattern=ENDPOINT, max_length=253)] = Field(
+        description="URL of the store, such as https://s3.example.com or http://minio.storage.svc:9000, without a path."
+    )
+    bucket: Annotated[str, Field(pattern=BUCKET, max_length=63)] = Field(
+        description="Name of the bucket, which has to exist."
+    )
+    prefix: Annotated[str, Field(pattern=PREFIX, max_length=253)] = Field(
+        default="",
+        description="Folders in the bucket above that of the repository, such as slurm/production. Empty: none.",
+    )
+    region: Annotated[str, Field(pattern=r"^([A-Za-z0-9][-A-Za-z0-9]*)?$", max_length=63)] = Field(
+        default="", description="Region of the bucket. Empty: the store says it."
+    )
+    credentials_secret_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+        description="Name of a Secret in this namespace with the entries AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+    )
+    ca: CertificateAuthority | None = Field(
+        default=None,
+        description="Certificates of the authorities that sign the store's certificate, as PEM. Not set: those of the image, which are Debian's.",
+    )
+
+
 class Repository(Model):
     """Where the backups are: a repository of restic, which is encrypted with a password and stores equal data once."""
 
-    claim_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+    claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+        default="",
         description="PersistentVolumeClaim in this namespace for the repository. The operator never creates or deletes it. Choose storage "
-        "that does not share the fate of the cluster, with the reclaim policy Retain."
+        "that does not share the fate of the cluster, with the reclaim policy Retain.",
     )
+    s3: S3Store | None = Field(default=None, description="Store with the API of S3, instead of claimName.")
     path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][-._A-Za-z0-9]*$", max_length=63)] = Field(
-        default="restic", description="Folder of the repository in the claim. It is created if it is missing."
+        default="restic",
+        description="Folder of the repository in the claim, or in the bucket below s3.prefix. It is created if it is missing.",
     )
     password: SecretKey = Field(
         description="Entry of a Secret with the password of the repository. Keep a copy of it elsewhere: without it no backup can be read."
@@ -100,6 +133,14 @@ BACKUP = (
         cel="self.clusterRef.name == oldSelf.clusterRef.name",
         message="clusterRef cannot be changed, because the backups are of its cluster: create a new SlurmBackup for the other cluster",
         field="cluster_ref",
+    ),
+)
+
+REPOSITORY = (
+    Rule(
+        cel="(has(self.claimName) && self.claimName != '') != has(self.s3)",
+        message="the repository has one place: set exactly one of claimName and s3",
+        holds=lambda repository: bool(repository.claim_name) != (repository.s3 is not None),
     ),
 )
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from soperator.cli.support.backup_repository import repository_of
 from soperator.cli.support.errors import CliError, report_errors
 from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
+    from soperator.api.backup import Repository
     from soperator.kube.api import Api
     from soperator.kube.kinds import Kind
     from soperator.kube.objects import Secret
@@ -35,13 +37,28 @@ _ENDS = 60.0
 
 def restore(
     name: Annotated[str, typer.Argument(help="Name of the SlurmCluster that was backed up.")],
-    claim: Annotated[str, typer.Option("--claim", help="PersistentVolumeClaim with the repository.")],
     password: Annotated[str, typer.Option("--password-secret", help="Secret with the password of the repository.")],
+    claim: Annotated[
+        str, typer.Option("--claim", help="PersistentVolumeClaim with the repository, unless it is in a store.")
+    ] = "",
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
     ] = "",
     key: Annotated[str, typer.Option("--password-key", help="Entry of that Secret.")] = "password",
-    path: Annotated[str, typer.Option("--path", help="Folder of the repository in the claim.")] = "restic",
+    path: Annotated[
+        str, typer.Option("--path", help="Folder of the repository in the claim, or in the bucket below the prefix.")
+    ] = "restic",
+    s3_endpoint: Annotated[str, typer.Option(help="URL of the store with the API of S3 that has the repository.")] = "",
+    s3_bucket: Annotated[str, typer.Option(help="Its bucket.")] = "",
+    s3_prefix: Annotated[str, typer.Option(help="Folders in the bucket above the repository.")] = "",
+    s3_region: Annotated[str, typer.Option(help="Region of the bucket.")] = "",
+    s3_credentials: Annotated[
+        str, typer.Option("--s3-credentials-secret", help="Secret with the keys of the store.")
+    ] = "",
+    s3_ca: Annotated[
+        str, typer.Option("--s3-ca-secret", help="Secret with the authorities of the store's certificate.")
+    ] = "",
+    s3_ca_key: Annotated[str, typer.Option(help="Entry of that Secret.")] = "ca.crt",
     snapshot: Annotated[str, typer.Option(help="Id of a snapshot; default: the newest of this cluster.")] = "latest",
     verify: Annotated[
         bool, typer.Option("--verify", help="Read the whole snapshot, print its content, and change nothing.")
@@ -52,20 +69,31 @@ def restore(
     image: Annotated[str, typer.Option(help="Image for backups; default: that of the operator.")] = "",
 ) -> None:
     """Make a cluster again from a backup: its keys, accounting, queue and objects."""
+    options = {
+        "--claim": claim,
+        "--path": path,
+        "--password-secret": password,
+        "--password-key": key,
+        "--s3-endpoint": s3_endpoint,
+        "--s3-bucket": s3_bucket,
+        "--s3-prefix": s3_prefix,
+        "--s3-region": s3_region,
+        "--s3-credentials-secret": s3_credentials,
+        "--s3-ca-secret": s3_ca,
+        "--s3-ca-key": s3_ca_key,
+    }
     with report_errors(name):
-        asyncio.run(_restore(name, namespace, (claim, path, password, key), (snapshot, verify, job_id_gap, image)))
+        asyncio.run(_restore(name, namespace, repository_of(options), (snapshot, verify, job_id_gap, image)))
 
 
-async def _restore(
-    name: str, namespace: str, repository: tuple[str, str, str, str], how: tuple[str, bool, int, str]
-) -> None:
+async def _restore(name: str, namespace: str, repository: "Repository", how: tuple[str, bool, int, str]) -> None:
     from soperator.kube.api import Api
     from soperator.render.backup.restore import Restoration
 
     snapshot, verify, gap, image = how
     async with Api.connect("soperator-cli", field_manager="soperator-restore") as api:
         where = namespace or api.namespace
-        said = Restoration(where, name, image or await find_image(api), *repository, snapshot)
+        said = Restoration(where, name, image or await find_image(api), repository, snapshot)
         if not verify:
             await check_absent(api, said)
         found = await read(api, said)
@@ -133,9 +161,10 @@ async def read(api: "Api", said: "Restoration") -> dict[str, Any]:
     from soperator.kube.errors import KubeError
     from soperator.kube.exec import Target
     from soperator.kube.exec import exec as run
+    from soperator.render.backup.repository import place
     from soperator.render.backup.restore import FOUND, ROLE
 
-    say(f"reading snapshot {said.snapshot} of {said.namespace}/{said.cluster} on claim {said.claim}")
+    say(f"reading snapshot {said.snapshot} of {said.namespace}/{said.cluster} in {place(said.repository)}")
     await _create(api, said, "read")
     try:
         await _reach(api, said, "read", "Running")

@@ -6,6 +6,7 @@ import contextlib
 
 import pytest
 
+from soperator.api.backup import Repository
 from soperator.api.base import GROUP
 from soperator.cli import restore
 from soperator.cli.support.errors import CliError
@@ -14,7 +15,8 @@ from soperator.render.backup.restore import Restoration
 from soperator.render.parts import labels
 from tests.unit.fake_api import FakeApi
 
-SAID = Restoration("slurm", "demo", "registry.test/backup:1", "backups", "restic", "restic", "password")
+REPOSITORY = Repository.model_validate({"claimName": "backups", "password": {"secretName": "restic"}})
+SAID = Restoration("slurm", "demo", "registry.test/backup:1", REPOSITORY)
 KEYS = {"demo-auth-key": {"slurm.key": base64.b64encode(b"\0key").decode()}}
 MANIFEST = {"slurm": "24.11.5", "stateTime": "2026-01-01T00:00:00Z", "nextJobId": 42}
 
@@ -187,7 +189,7 @@ async def runs(monkeypatch, fake, what):
     monkeypatch.setattr(restore, "_reach", nothing)
     monkeypatch.setattr("soperator.kube.api.Api.connect", connect)
     how = ("latest", False, 10000, "registry.test/backup:1")
-    await restore._restore("demo", "slurm", ("backups", "restic", "restic", "password"), how)
+    await restore._restore("demo", "slurm", REPOSITORY, how)
 
 
 async def test_the_snapshot_that_was_read_is_the_one_that_is_written(monkeypatch):

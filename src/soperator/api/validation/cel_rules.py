@@ -202,6 +202,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "SlurmAccountSpec": associations.ACCOUNT,
         "SlurmQOSSpec": associations.QOS,
         "SlurmBackupSpec": backup.BACKUP,
+        "Repository": backup.REPOSITORY,
         "UpdateStrategy": UPDATE_STRATEGY,
         "DrainSpec": DRAIN,
         "NodeFailureSpec": NODE_FAILURE,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
-from soperator.api.backup import SlurmBackupSpec
+from soperator.api.backup import Repository, SlurmBackupSpec
 from soperator.api.base import Model, Problem
 from soperator.api.common import Resources, Submount
 from soperator.api.fields.accounting import accounting_references
@@ -168,12 +168,13 @@ def validate_backup(name: str, spec: SlurmBackupSpec, world: World | None = None
 
 def _repository(spec: SlurmBackupSpec, world: World) -> Iterator[Problem]:
     """Yield the problems of a repository: a missing claim or Secret, or a claim that a cluster of the namespace also uses."""
-    claim, secret = spec.repository.claim_name, spec.repository.password.secret_name
-    if world.claims is not None and claim not in world.claims:
+    claim = spec.repository.claim_name
+    if claim and world.claims is not None and claim not in world.claims:
         yield Problem("spec.repository.claimName", claim, _no_claim("name another one"))
-    if world.secrets is not None and secret not in world.secrets:
-        remedy = "no Secret in the namespace has this name: create it with the password of the repository"
-        yield Problem("spec.repository.password.secretName", secret, remedy)
+    for path, secret, content in _secrets_of(spec.repository):
+        if world.secrets is not None and secret not in world.secrets:
+            remedy = f"no Secret in the namespace has this name: create it with {content}"
+            yield Problem(f"spec.repository.{path}", secret, remedy)
     for name in (spec.cluster, *(each for each in world.clusters if each != spec.cluster)):
         whose = "the cluster" if name == spec.cluster else f"SlurmCluster {name}"
         if what := next((what for what, used in _claims_of(name, world) if used == claim), ""):
@@ -181,6 +182,16 @@ def _repository(spec: SlurmBackupSpec, world: World) -> Iterator[Problem]:
                 f"it is the claim of {whose}'s {what}, whose users or loss would reach the backups: name another claim"
             )
             yield Problem("spec.repository.claimName", claim, remedy)
+
+
+def _secrets_of(repository: Repository) -> Iterator[tuple[str, str, str]]:
+    """Yield the Secrets that a repository names, each with the field and what it has."""
+    yield "password.secretName", repository.password.secret_name, "the password of the repository"
+    if store := repository.s3:
+        content = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        yield "s3.credentialsSecretName", store.credentials_secret_name, content
+        if store.ca:
+            yield "s3.ca.secretName", store.ca.secret_name, f"the certificates in the entry {store.ca.key}"
 
 
 def _claims_of(name: str, world: World) -> Iterator[tuple[str, str]]:

@@ -5,8 +5,9 @@ slurmctld's state from its claim, read-only, on slurmctld's Node, because a clai
 whose only capability is to read the files of others.
 """
 
-from soperator.api.backup import Retention, SlurmBackupSpec
+from soperator.api.backup import Retention
 from soperator.api.common import Resources, Scheduling
+from soperator.render.backup import repository
 from soperator.render.cluster import database_connection
 from soperator.render.cluster.slurmctld import state_claim
 from soperator.render.parts import labels, names, pod
@@ -17,7 +18,6 @@ ROLE = "backup"
 FINAL = 65
 #: Seconds after which an attempt has failed, such as one whose claim cannot be mounted.
 LONGEST = 6 * 3600
-PASSWORD, REPOSITORY = "/etc/soperator/repository", "/repository"
 #: The largest size of keys, which are in memory.
 _KEYS = "16Mi"
 
@@ -66,16 +66,6 @@ def render_job(backup: Backup, cluster: Cluster, defaults: Defaults, request: st
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 
-def repository_env(spec: SlurmBackupSpec) -> dict[str, str]:
-    """Return the environment that gives restic the repository and its password."""
-    return {
-        "RESTIC_REPOSITORY": f"{REPOSITORY}/{spec.repository.path}",
-        "RESTIC_PASSWORD_FILE": f"{PASSWORD}/{spec.repository.password.key}",
-        "TMPDIR": "/tmp",
-        "HOME": "/tmp",
-    }
-
-
 def keep_options(retention: Retention) -> str:
     """Return restic's options for the retention of backups."""
     kinds = {
@@ -108,11 +98,7 @@ def _pod(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str) -> Ob
         "containers": [_container(backup, cluster, defaults, slurm)],
         "volumes": [
             {"name": "state", "persistentVolumeClaim": {"claimName": state_claim(cluster)}},
-            pod.claim("repository", backup.spec.repository.claim_name),
-            {
-                "name": "password",
-                "secret": {"secretName": backup.spec.repository.password.secret_name, "defaultMode": pod.ROOT_READS},
-            },
+            *repository.volumes(backup.spec.repository),
             pod.config_map("objects", names.backup(cluster.name, backup.name)),
             *(
                 {"name": f"secret-{n}", "secret": {"secretName": name, "defaultMode": pod.ROOT_READS}}
@@ -135,12 +121,10 @@ def _container(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str)
         "SOPERATOR_SLURM": slurm,
         "SOPERATOR_BACKUP": backup.name,
         "SOPERATOR_KEEP": keep_options(backup.spec.retention),
-        **repository_env(backup.spec),
     }
     mounts = [
         pod.mount("state", "/var/spool/slurmctld", readOnly=True),
-        pod.mount("repository", REPOSITORY),
-        pod.mount("password", PASSWORD, readOnly=True),
+        *repository.mounts(backup.spec.repository),
         pod.mount("objects", "/etc/soperator/objects", readOnly=True),
         *(pod.mount(f"secret-{n}", f"/etc/soperator/secrets/{name}", readOnly=True) for n, name in enumerate(kept)),
         pod.mount("backup", "/soperator/backup"),
@@ -160,7 +144,7 @@ def _container(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str)
         )
     return pod.container(cluster, ROLE, defaults.backup, Resources()) | {
         "args": ["take"],
-        "env": pod.env(**said),
+        "env": [*pod.env(**said), *repository.env(backup.spec.repository)],
         "securityContext": pod.file_maker("DAC_OVERRIDE"),
         "volumeMounts": mounts,
     }

@@ -7,7 +7,8 @@ and have no port.
 from dataclasses import dataclass
 from typing import Literal
 
-from soperator.render.backup.job import PASSWORD, REPOSITORY
+from soperator.api.backup import Repository
+from soperator.render.backup import repository
 from soperator.render.parts import labels, pod
 from soperator.render.parts.model import Object
 
@@ -20,17 +21,12 @@ Verb = Literal["read", "write"]
 
 @dataclass(frozen=True)
 class Restoration:
-    """The inputs of a restoration: a cluster by its namespace and name, the snapshot, and the repository with the entry of a Secret that has its
-    password.
-    """
+    """The inputs of a restoration: a cluster by its namespace and name, the image of the pods, the repository, and the snapshot."""
 
     namespace: str
     cluster: str
     image: str
-    claim: str
-    path: str
-    secret: str
-    key: str
+    repository: Repository
     snapshot: str = "latest"
 
     def pod(self, verb: Verb) -> str:
@@ -41,16 +37,14 @@ class Restoration:
 def render_pod(said: Restoration, verb: Verb, state: str = "", database: str = "") -> Object:
     """Return a pod; the pod that writes mounts the claim of the state, and that of the database if there is one."""
     volumes = [
-        pod.claim("repository", said.claim),
-        {"name": "password", "secret": {"secretName": said.secret, "defaultMode": pod.ROOT_READS}},
+        *repository.volumes(said.repository),
         pod.empty("scratch"),
         pod.empty("private", medium="Memory", sizeLimit=_KEYS),
         pod.empty("run"),
         pod.empty("tmp"),
     ]
     mounts = [
-        pod.mount("repository", REPOSITORY),
-        pod.mount("password", PASSWORD, readOnly=True),
+        *repository.mounts(said.repository),
         pod.mount("scratch", "/soperator/scratch"),
         pod.mount("private", "/soperator/private"),
         pod.mount("run", "/run/mysqld"),
@@ -89,13 +83,10 @@ def _container(said: Restoration, verb: Verb, mounts: list[Object]) -> Object:
         "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "args": [verb, said.snapshot],
-        "env": pod.env(
-            SOPERATOR_HOST=f"{said.namespace}/{said.cluster}",
-            RESTIC_REPOSITORY=f"{REPOSITORY}/{said.path}",
-            RESTIC_PASSWORD_FILE=f"{PASSWORD}/{said.key}",
-            TMPDIR="/tmp",
-            HOME="/tmp",
-        ),
+        "env": [
+            *pod.env(SOPERATOR_HOST=f"{said.namespace}/{said.cluster}"),
+            *repository.env(said.repository),
+        ],
         "securityContext": pod.file_maker(*rights),
         "volumeMounts": mounts,
     }
