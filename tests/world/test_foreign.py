@@ -7,6 +7,7 @@ import pytest
 
 from soperator.kube import kinds
 from soperator.reconcile.cache.informers import CHILDREN
+from tests.world.deep import begin
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_by_hand import CLUSTER as LARGE
 from tests.world.test_by_hand import ours, running
@@ -104,3 +105,87 @@ async def test_an_object_of_others_that_came_in_place_of_a_deleted_one_is_not_ta
         assert town.find(kinds.SERVICE, "demo-login") == before
         town.fake.world.remove(kinds.SERVICE, NS, "demo-login")
         await until(lambda: town.find(kinds.SERVICE, "demo-login"), longest=700)
+
+
+@pytest.mark.parametrize("name", ["demo-state", "demo-jail", "demo-database"])
+async def test_a_claim_of_others_is_used_and_stays_theirs(name):
+    """As if the spec named it: it gets no owner, with which it would be deleted, and no field of ours."""
+    town = Town()
+    claim = foreign(kinds.PVC, name)
+    town.fake.world.seed(
+        claim | {"spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "9Gi"}}}}
+    )
+    before = copy.deepcopy(town.find(kinds.PVC, name))
+    async with operating(town):
+        town.apply(kinds.SLURMCLUSTER, "demo", {**LARGE, "jail": {"claim": {"size": "1Gi"}}, "controller": {}})
+        await until(lambda: len(town.names(kinds.PVC)) == 3)
+        await town.settle()
+        assert town.find(kinds.PVC, name) == before
+        assert all("demo" in each for each in town.names(kinds.PVC))
+
+
+@pytest.mark.parametrize(
+    "foreign_object",
+    [
+        {
+            "apiVersion": "k8s.mariadb.com/v1alpha1",
+            "kind": "MariaDB",
+            "metadata": {"name": "demo-database"},
+            "spec": {},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "demo-database-root"},
+            "data": {"password": "eA=="},
+        },
+    ],
+    ids=lambda each: each["kind"],
+)
+async def test_a_database_of_others_is_not_taken_over(foreign_object):
+    """Neither the resource of mariadb-operator, nor the Secret that would be the root password of the new database."""
+    town = Town()
+    town.fake.world.seed(foreign_object | {"metadata": {**foreign_object["metadata"], "namespace": NS}})
+    kind, name = kinds.kind_of(foreign_object), foreign_object["metadata"]["name"]
+    before = copy.deepcopy(town.find(kind, name))
+    async with operating(town):
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"mariadbOperator": {}}})
+        await until(lambda: f"{kind}/{name} exists" in accounted(town))
+        assert town.find(kind, name) == before
+        assert kind == kinds.MARIADB or town.find(kinds.MARIADB, "demo-database") is None
+        town.fake.world.remove(kind, NS, name)
+        await until(lambda: town.find(kinds.MARIADB, "demo-database"), longest=400)
+
+
+def accounted(town):
+    """What the cluster says of accounting."""
+    conditions = town.status(kinds.SLURMCLUSTER, "demo").get("conditions", ())
+    return next((each["message"] for each in conditions if each["type"] == "AccountingReady"), "")
+
+
+async def test_a_copy_of_the_configuration_with_a_foreign_owner_is_neither_edited_nor_deleted():
+    """Its name has a hash of the files, which whoever knows the spec can compute."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        name = next(each for each in town.names(kinds.CONFIGMAP) if each.startswith("demo-config-"))
+    stranger = Town()
+    stranger.fake.world.seed(foreign(kinds.CONFIGMAP, name))
+    before = copy.deepcopy(stranger.find(kinds.CONFIGMAP, name))
+    async with operating(stranger):
+        stranger.apply(kinds.SLURMCLUSTER, "demo", CLUSTER)
+        stranger.apply(kinds.NODESET, "worker", WORKERS["worker"])
+        await until(lambda: f"ConfigMap/{name} exists" in told(stranger), longest=60)
+        assert stranger.find(kinds.CONFIGMAP, name) == before
+
+
+async def test_a_configmap_of_others_with_the_name_of_a_checks_memory_is_not_taken_over():
+    """The HealthCheck names it."""
+    town = Town()
+    name = "demo.healthcheck.disk"
+    town.fake.world.seed(foreign(kinds.CONFIGMAP, name))
+    before = copy.deepcopy(town.find(kinds.CONFIGMAP, name))
+    async with operating(town):
+        await begin(town, when={"runRequest": "now"})
+        await until(lambda: f"ConfigMap/{name} exists" in town.says(kinds.HEALTHCHECK, "disk"), longest=60)
+        assert town.find(kinds.CONFIGMAP, name) == before

@@ -24,7 +24,7 @@ START = {
 }
 #: Whether somebody else's object has the name is asked before each first apply (docs/decisions/0137).
 FIRST_LOOKS = {
-    "get configmaps": 3,
+    "get configmaps": 4,
     "get services": 4,
     "get networkpolicies": 5,
     "get poddisruptionbudgets": 2,

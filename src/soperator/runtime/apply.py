@@ -6,7 +6,7 @@ kubelet's next retry. Within such a wave all writes are in flight together.
 
 Some fields are immutable. For kinds whose objects are cheap to lose (Jobs), a change of such a field deletes the object and creates it again. For all
 others the owner's status reports the refusal with object and field, and the pass waits for a change. So it does for a foreign object that has the
-name of a child: server-side apply would take it over.
+name of a child: server-side apply would take it over. A foreign claim is used as if the spec named it, and stays unchanged.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from soperator.kube.api import Api, Deletion
 from soperator.kube.errors import Invalid, NotFound, explain
-from soperator.kube.kinds import CRONJOB, DAEMONSET, DEPLOYMENT, JOB, POD, STATEFULSET, Kind, kind_of
+from soperator.kube.kinds import CRONJOB, DAEMONSET, DEPLOYMENT, JOB, POD, PVC, STATEFULSET, Kind, kind_of
 from soperator.kube.views import ChildMeta, Meta, ObjectMeta
 from soperator.runtime.apply_ledger import (
     APPLIED,
@@ -206,6 +206,8 @@ class Applier:
 
     def _is_current(self, child: _Child, last: Written | None, same: Collection[str]) -> bool:
         store, live = self._stores[child.kind], self._live(child)
+        if child.kind == PVC and isinstance(live, ChildMeta) and is_foreign(live, self._api.field_manager):
+            return True  # an owner reference would delete it with the owner
         if last is None and not _has_replicas(store.get(*child.key), child.body):
             return False
         return any(is_current(each, self._api.field_manager, store, live, last) for each in (child.digest, *same))
@@ -251,12 +253,8 @@ class Applier:
 
         A cache of labelled objects does not have it, nor one of ours whose label was removed; that one is known by its other marks.
         """
-        try:
-            meta = (await self._api.get(child.kind, Meta, *child.key)).metadata
-        except NotFound:
-            return
         owners = {each["uid"] for each in child.body["metadata"].get("ownerReferences", ())}
-        refuse_foreign(str(child), meta, self._api.field_manager, owners)
+        await refuse_foreign_name(self._api, child.kind, child.key, owners)
 
     async def _replace(self, child: _Child, live: ObjectMeta) -> ObjectMeta:
         await self._api.delete(child.kind, live.namespace, live.name, Deletion(uid=live.uid))
@@ -290,11 +288,26 @@ class Applier:
             await self._api.delete(kind, meta.namespace, meta.name, Deletion(uid=meta.uid))
 
 
-def refuse_foreign(what: str, meta: ChildMeta, manager: str, owners: Collection[str] = ()) -> None:
-    """Raise ApplyRefused for an object that the operator neither wrote nor labelled, and that none of these uids owns."""
+def is_foreign(meta: ChildMeta, manager: str, owners: Collection[str] = ()) -> bool:
+    """Return whether the operator neither wrote nor labelled an object, and none of these uids owns it."""
     is_written = any(each.manager.startswith(manager) for each in meta.managed_fields)
     is_marked = APPLIED in meta.annotations or meta.labels.get(MANAGED_BY) == manager
-    if not (is_written or is_marked or any(each.uid in owners for each in meta.owner_references)):
+    return not (is_written or is_marked or any(each.uid in owners for each in meta.owner_references))
+
+
+async def refuse_foreign_name(api: Api, kind: Kind, key: Key, owners: Collection[str] = ()) -> ChildMeta | None:
+    """Return the metadata of an object, None if there is none; raise ApplyRefused if it is foreign. Reads the API server, not a cache."""
+    try:
+        meta = (await api.get(kind, Meta, *key)).metadata
+    except NotFound:
+        return None
+    refuse_foreign(f"{kind}/{meta.name}", meta, api.field_manager, owners)
+    return meta
+
+
+def refuse_foreign(what: str, meta: ChildMeta, manager: str, owners: Collection[str] = ()) -> None:
+    """Raise ApplyRefused for a foreign object."""
+    if is_foreign(meta, manager, owners):
         raise ApplyRefused(
             f"{what} exists and is not the operator's, so it stays unchanged: rename it, or choose other names"
         )

@@ -19,6 +19,7 @@ from soperator.render.cluster.objects import render_accounted
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf
+from soperator.runtime.apply import ApplyRefused, refuse_foreign_name
 from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 from soperator.slurm.settings.state import ConfigState
@@ -111,7 +112,10 @@ async def request_database(operator: Operator, cluster: Cluster) -> str:
     if operator.memory(_DATABASES).get(cluster.key) == digest:
         return ""
     try:
+        await _refuse_foreign(operator, cluster, wanted)
         await operator.api.apply(kinds.MARIADB, wanted)
+    except ApplyRefused as error:
+        return str(error)
     except NotFound:
         return (
             "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator to use "
@@ -119,6 +123,20 @@ async def request_database(operator: Operator, cluster: Cluster) -> str:
         )
     operator.memory(_DATABASES)[cluster.key] = digest
     return ""
+
+
+async def _refuse_foreign(operator: Operator, cluster: Cluster, wanted: Object) -> None:
+    """Raise ApplyRefused if the MariaDB resource is foreign, or if it does not exist and its root password does: that is another database's."""
+    key = (cluster.namespace, wanted["metadata"]["name"])
+    if await refuse_foreign_name(operator.api, kinds.MARIADB, key) is not None:
+        return
+    name = wanted["spec"].get("rootPasswordSecretKeyRef", {}).get("name")
+    secret = operator.stores.children[kinds.SECRET].get(cluster.namespace, name) if name else None
+    if secret and secret.metadata.annotations.get(labels.BROUGHT_FOR) != cluster.name:
+        raise ApplyRefused(
+            f"Secret/{name} exists, and would be the root password of the new database: rename it, or add to it the annotation "
+            f"{labels.BROUGHT_FOR}: {cluster.name}"
+        )
 
 
 async def status(operator: Operator, cluster: Cluster, missing: str, state: ConfigState) -> AccountingStatus:

@@ -21,7 +21,7 @@ from soperator.reconcile.memory import cluster_memory
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf, trial
-from soperator.runtime.apply import refuse_foreign
+from soperator.runtime.apply import refuse_foreign, refuse_foreign_name
 from soperator.runtime.cache.store import Key
 from soperator.runtime.events import EventNote, Regarding
 from soperator.slurm.settings import diff
@@ -96,7 +96,9 @@ async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, st
 
 
 async def keep(operator: Operator, cluster: Cluster, generation: str, content: Mapping[str, str]) -> None:
-    """Write the copy of a generation."""
+    """Write the copy of a generation; raises ApplyRefused for a foreign ConfigMap."""
+    key = (cluster.namespace, names.generation(cluster.name, generation))
+    await refuse_foreign_name(operator.api, kinds.CONFIGMAP, key, (cluster.uid,))
     await _apply(operator, cluster, trial.render_generation(cluster, generation, content))
 
 
@@ -168,6 +170,8 @@ async def _restore_copies(operator: Operator, cluster: Cluster, found: ConfigMap
         if content is None:
             continue
         made = trial.render_generation(cluster, each, content)
+        if copy:
+            refuse_foreign(f"ConfigMap/{copy.metadata.name}", copy.metadata, labels.MANAGER, (cluster.uid,))
         if copy and copy.data != content:  # somebody has put another in its place, and what is immutable is not edited
             meta = copy.metadata
             await operator.api.delete(kinds.CONFIGMAP, meta.namespace, meta.name, Deletion(uid=meta.uid))

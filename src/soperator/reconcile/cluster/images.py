@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from soperator.kube import kinds
 from soperator.kube.views import Custom, Pod
 from soperator.policy.cluster import images as cluster_images
 from soperator.policy.cluster.images import ImageRecord, Images, Stage
 from soperator.reconcile import inputs, pod_status
 from soperator.reconcile.cache.decode import field as text_of
 from soperator.reconcile.cluster import accounting
-from soperator.reconcile.cluster.trial_pods import remove, trial_of
+from soperator.reconcile.cluster.trial_pods import create, remove, trial_of
 from soperator.reconcile.context import Operator
 from soperator.reconcile.memory import cluster_memory
 from soperator.render.parts import labels
@@ -44,10 +43,8 @@ async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
     await remove(operator, [*over.values(), *others])
     for image in found.tries:
         if image not in tried and good:
-            await operator.api.apply(
-                kinds.POD,
-                trial.render_image_trial(with_images(cluster, {"slurm": image}), operator.defaults, good),
-            )
+            tried_with = with_images(cluster, {"slurm": image})
+            await create(operator, trial.render_image_trial(tried_with, operator.defaults, good))
 
 
 def staged(

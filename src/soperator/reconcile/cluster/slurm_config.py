@@ -27,7 +27,7 @@ from soperator.policy.cluster.slurm_config import (
 from soperator.reconcile import inputs, pod_status
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.cluster import config_files
-from soperator.reconcile.cluster.trial_pods import remove, trial_of
+from soperator.reconcile.cluster.trial_pods import create, remove, trial_of
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
@@ -301,7 +301,7 @@ async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step:
                     operator, cluster, await _files(operator, cluster, seen.state.generation), seen.state
                 )
             await _keep(operator, cluster, seen.wanted)
-            await operator.api.apply(kinds.POD, slurm_conf_trial.render_trial(cluster, operator.defaults, seen.wanted))
+            await create(operator, slurm_conf_trial.render_trial(cluster, operator.defaults, seen.wanted))
         case "drop":
             await remove(operator, operator.stores.role_pods(cluster.key, "trial"))
         case "write":

@@ -8,7 +8,9 @@ from soperator.kube.views import Pod
 from soperator.policy.cluster.slurm_config import Trial
 from soperator.reconcile import pod_status
 from soperator.reconcile.context import Operator
+from soperator.render.parts.model import Object
 from soperator.render.slurm_conf import trial
+from soperator.runtime.apply import refuse_foreign_name
 from soperator.slurm import daemon_log
 
 
@@ -21,6 +23,13 @@ def trial_of(operator: Operator, pod: Pod) -> Trial:
     if pod.status.phase == "Failed" and ended and ended.exit_code == trial.REFUSED:
         return Trial("refused", daemon_log.cause(said) or said[:600])
     return Trial("lost" if pod.status.phase == "Failed" else "", pod_status.trouble(pod, operator.stores.nodes))
+
+
+async def create(operator: Operator, body: Object) -> None:
+    """Create a trial pod; raises ApplyRefused if a foreign pod has its name."""
+    meta = body["metadata"]
+    await refuse_foreign_name(operator.api, kinds.POD, (meta["namespace"], meta["name"]))
+    await operator.api.apply(kinds.POD, body)
 
 
 async def remove(operator: Operator, found: Iterable[Pod]) -> None:

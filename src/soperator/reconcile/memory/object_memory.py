@@ -25,6 +25,7 @@ from soperator.reconcile.context import Operator
 from soperator.reconcile.memory.seal import Json, seal, unseal
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Object
+from soperator.runtime.apply import refuse_foreign_name
 from soperator.runtime.controller import PermanentError
 from soperator.runtime.events import EventNote, Regarding
 
@@ -119,6 +120,9 @@ async def remember(operator: Operator, kind: Kind, obj: Custom, fields: Json) ->
     body = _render(kind, obj, text)
     if found:
         body["metadata"]["resourceVersion"] = memory.ours[-1] if is_trailing else found.resource_version
+    elif not memory.ours:
+        key = (obj.metadata.namespace, body["metadata"]["name"])
+        await refuse_foreign_name(operator.api, kinds.CONFIGMAP, key, (obj.metadata.uid,))
     written = await operator.api.apply(kinds.CONFIGMAP, body)
     operator.stores.children[kinds.CONFIGMAP].learn(written)
     if was_changed:
