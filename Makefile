@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-logs soak soak-power chaos site zipapp
+.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-logs soak soak-power chaos site zipapp release test-release
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -73,6 +73,15 @@ site: venv ## the pages of docs/ as a site with navigation and search, in build/
 
 zipapp: venv ## the command line as one file, build/soperator.pyz, and as a plugin for krew; RELEASE_URL= is where it will be published
 	$(PYTHON) -m local.zipapp
+
+release: venv machine ## images, charts, command line, site, lists of packages and signed sums in dist/VERSION; REGISTRY=host:port/path publishes them
+	@[ -n "$(VERSION)" ] || { echo "name the version: make release VERSION=$$(sed -n 's/__version__ = "\(.*\)"/\1/p' src/soperator/__init__.py)" >&2; exit 2; }
+	$(PYTHON) -m local.release "$(VERSION)"
+
+test-release: venv machine ## a release, published in a registry on this machine, taken from there and checked, and docs/reports/release.md; needs no cluster
+	$(LOCAL) binaries
+	$(PYTHON) -m local.release.registry
+	SOPERATOR_RELEASE=yes pytest tests/release
 
 golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden --deselect tests/golden/test_version.py

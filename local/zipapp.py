@@ -4,11 +4,13 @@ shiv packs the pinned packages with a start script that unpacks them once, becau
 file works with one release of Python and one architecture only, and prints an error on any other.
 """
 
+import gzip
 import hashlib
 import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -62,6 +64,7 @@ def build(folder: Path) -> Path:
     _run([*pip, "--require-hashes", f"--requirement={REPOSITORY}/requirements/runtime.txt"])
     shutil.rmtree(REPOSITORY / "build/lib", ignore_errors=True)  # setuptools packs what a former build has left there
     _run([*pip, "--no-deps", "--upgrade", str(REPOSITORY)])
+    _forget_the_build(staged)
     preamble = folder / "preamble.py"
     preamble.write_text(PREAMBLE.format(made_for=(sys.version_info[0], sys.version_info[1], platform.machine())))
     preamble.chmod(0o755)
@@ -80,15 +83,26 @@ def build(folder: Path) -> Path:
     return path
 
 
+def _forget_the_build(staged: Path) -> None:
+    """Remove what names this machine: pip's start scripts have the path of this Python, and direct_url.json that of the repository."""
+    shutil.rmtree(staged / "bin", ignore_errors=True)
+    for path in staged.glob("*.dist-info/direct_url.json"):
+        path.unlink()
+    for path in staged.glob("*.dist-info/RECORD"):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if not re.match(r"(\.\./)*bin/|[^,]*/direct_url\.json,", line)))
+
+
 def write_plugin(folder: Path, program: Path, address: str) -> Path:
     """Write the archive with the plugin and its license, and krew's manifest, which has the archive's hash."""
-    archive = folder / "kubectl-slurm.tar.gz"
-    with tarfile.open(archive, "w:gz") as packed:
+    archive, content_of = folder / "kubectl-slurm.tar.gz", io.BytesIO()
+    with tarfile.open(fileobj=content_of, mode="w") as packed:
         for name, source, mode in (("kubectl-slurm", program, 0o755), ("LICENSE", REPOSITORY / "LICENSE", 0o644)):
             content = source.read_bytes()
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), mode
             packed.addfile(entry, io.BytesIO(content))
+    archive.write_bytes(gzip.compress(content_of.getvalue(), mtime=0))  # the same content, the same hash
     path = folder / "slurm.yaml"
     path.write_text(json.dumps(manifest(hashlib.sha256(archive.read_bytes()).hexdigest(), address), indent=1) + "\n")
     return path

@@ -167,6 +167,21 @@ class TestOperator:
         assert (read.defaults.slurm, read.defaults.jail) == (f"r.test/s/slurm:{__version__}", "r.test/cuda:1")
         assert (read.defaults.cluster_domain, read.namespace) == ("k8s.test", "team")
 
+    def test_an_image_with_a_digest_is_named_by_it(self, helm: str) -> None:
+        """A role without one, with an image of its own, or with another tag has none of the release."""
+        digest = f"sha256:{64 * 'a'}"
+        words = [
+            "--set",
+            f"images.prefix=r.test/s,images.digests.operator={digest},images.digests.jail={digest},images.jail=r.test/mine:1",
+        ]
+        (deployment,) = of_kind(template(helm, "soperator", *words), "Deployment")
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        read = options({each["name"]: each.get("value", "") for each in container["env"]})
+        assert container["image"] == f"r.test/s/operator:{__version__}@{digest}"
+        assert (read.defaults.slurm, read.defaults.jail) == (f"r.test/s/slurm:{__version__}", "r.test/mine:1")
+        (other,) = of_kind(template(helm, "soperator", *words, "--set", "images.tag=v2"), "Deployment")
+        assert other["spec"]["template"]["spec"]["containers"][0]["image"] == "r.test/s/operator:v2"
+
     def test_may_never_delete_keys_or_claims(self, helm: str) -> None:
         """The rights say what the operator promises."""
         rules = [rule for role in of_kind(template(helm, "soperator"), "ClusterRole") for rule in role["rules"]]

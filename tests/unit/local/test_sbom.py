@@ -49,3 +49,16 @@ def test_the_highest_layer_says_what_is_installed(tmp_path: Path) -> None:
     assert sbom.packages(archive) == [
         "debian bash 5.2-2 bash", "debian libslurm42 24.11.5-4+b1 slurm-wlm", "python msgspec 0.19",
     ]  # fmt: skip
+    document = sbom.spdx(archive, "slurm", "0.1.0", "sha256:ab", 0)
+    image, *contents = document["packages"]
+    assert document["creationInfo"]["created"] == "1970-01-01T00:00:00Z"
+    assert (image["name"], image["externalRefs"][0]["referenceLocator"]) == ("slurm", "pkg:oci/slurm@sha256%3Aab")
+    assert [(each["name"], each["versionInfo"], each["externalRefs"][0]["referenceLocator"]) for each in contents] == [
+        ("bash", "5.2-2", "pkg:deb/debian/bash@5.2-2"),
+        ("libslurm42", "24.11.5-4+b1", "pkg:deb/debian/libslurm42@24.11.5-4%2Bb1"),
+        ("msgspec", "0.19", "pkg:pypi/msgspec@0.19"),
+    ]
+    related = {
+        each["relatedSpdxElement"] for each in document["relationships"] if each["relationshipType"] == "CONTAINS"
+    }
+    assert related == {each["SPDXID"] for each in contents}

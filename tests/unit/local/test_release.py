@@ -1,0 +1,120 @@
+"""What a release puts into charts, notes and sums, and what it refuses."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from local import images
+from local.progress import Failure
+from local.release import __main__ as release
+from local.release import artifacts, charts, push, sums
+from local.release import images as released_images
+from soperator import __version__
+
+ROOT = Path(__file__).parents[3]
+DIGESTS = {"operator": f"sha256:{64 * 'a'}", "slurm": f"sha256:{64 * 'b'}"}
+
+
+def values(chart: str) -> str:
+    return (ROOT / "charts" / chart / "values.yaml").read_text()
+
+
+def test_the_values_of_a_release_have_its_digests_and_its_registry() -> None:
+    """Nothing else changes, and without a registry its address stays empty."""
+    before = yaml.safe_load(values("soperator"))
+    after = yaml.safe_load(charts.with_images("soperator", values("soperator"), "1.0.0", DIGESTS, "r.test:5000/s"))
+    assert (after["images"].pop("prefix"), after["images"].pop("digests")) == ("r.test:5000/s", DIGESTS)
+    assert (before["images"].pop("prefix"), before["images"].pop("digests")) == ("", {})
+    assert after == before
+    alone = yaml.safe_load(charts.with_images("soperator", values("soperator"), "1.0.0", DIGESTS, ""))
+    assert (alone["images"]["prefix"], alone["images"]["digests"]) == ("", DIGESTS)
+    cluster = yaml.safe_load(charts.with_images("slurm-cluster", values("slurm-cluster"), "1.0.0", DIGESTS, "r.test/s"))
+    assert cluster["test"]["image"] == f"r.test/s/operator:1.0.0@{DIGESTS['operator']}"
+
+
+def test_a_value_that_a_release_does_not_find_is_an_error() -> None:
+    """A chart without its images would be worse than none."""
+    with pytest.raises(Failure, match=r"charts/soperator/values\.yaml: 0 lines begin with '  digests: {}'"):
+        charts.with_images("soperator", "images: {}\n", "1.0.0", DIGESTS, "r.test/s")
+
+
+def test_a_release_has_every_image_that_the_operator_may_use() -> None:
+    """Each role with a value of its own in the chart has an image in the release."""
+    named = yaml.safe_load(values("soperator"))["images"].keys()
+    roles = {
+        role
+        for name in released_images.RECIPES
+        for each in images.selected([name])
+        for role in (each.name, *each.aliases)
+    }
+    assert roles == named - {"prefix", "tag", "digests", "pullPolicy", "pullSecrets"}
+
+
+def test_the_notes_have_the_part_of_the_changelog_about_the_version() -> None:
+    """A version without a part cannot be released."""
+    text = "# Changelog\n\n## 0.2.0\n\n- new\n\n### More\n\n- newer\n\n## 0.1.0, before\n\n- old\n"
+    assert artifacts.changelog(text, "0.2.0") == "- new\n\n### More\n\n- newer"
+    assert artifacts.changelog(text, "0.1.0") == "- old"
+    with pytest.raises(Failure, match=r"nothing below a heading `## 0\.1`: write what changes"):
+        artifacts.changelog(text, "0.1")
+
+
+@pytest.mark.parametrize(
+    ("registry", "loopback"),
+    [
+        ("127.0.0.1:5000/a", True),
+        ("localhost:5000", True),
+        ("[::1]:5000/a", True),
+        ("127.example.test/a", False),
+        ("localhost.test:5000", False),
+        ("r.test/127.0.0.1", False),
+    ],
+)
+def test_only_a_registry_on_this_machine_is_spoken_to_without_tls(registry: str, loopback: bool) -> None:
+    """A name that only looks like it gets TLS."""
+    push.check(registry)
+    assert push.is_loopback(registry) is loopback
+
+
+@pytest.mark.parametrize("registry", ["https://r.test/a", "r.test/a/", "r.test/A", "r.test/a b", "oci://r.test"])
+def test_a_registry_that_is_no_address_is_refused(registry: str) -> None:
+    """Before anything is built."""
+    with pytest.raises(Failure, match="use host:port/path without a protocol"):
+        release._check(__version__, registry, changed=True)
+
+
+def test_another_version_than_that_of_the_code_is_refused() -> None:
+    """Or the images would report one version and the charts another."""
+    with pytest.raises(Failure, match=rf"VERSION=9.9.9: src/soperator/__init__.py has {__version__}: set it there"):
+        release._check("9.9.9", "", changed=True)
+
+
+def test_the_sums_are_signed_with_the_key_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a key nothing is signed; the public key shows a change."""
+    if not shutil.which("openssl"):
+        pytest.skip("there is no openssl")
+    folder, key, public = tmp_path / "release", tmp_path / "key", tmp_path / "public"
+    (folder / "charts").mkdir(parents=True)
+    (folder / "charts/a.tgz").write_text("chart\n")
+    (folder / "b").write_text("")
+    path = sums.write(folder)
+    subprocess.run(["sha256sum", "--check", "--strict", path], cwd=folder, check=True, capture_output=True)
+    assert [line.split("  ")[1] for line in path.read_text().splitlines()] == ["b", "charts/a.tgz"]
+    monkeypatch.delenv(sums.KEY, raising=False)
+    assert sums.sign(folder) is None
+    subprocess.run(
+        ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key],
+        check=True,
+        capture_output=True,
+    )
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True)
+    monkeypatch.setenv(sums.KEY, key.read_text())
+    signature = sums.sign(folder)
+    verify = ["openssl", "dgst", "-sha256", "-verify", public, "-signature", str(signature), path]
+    assert subprocess.run(verify, check=False, capture_output=True, env=os.environ).returncode == 0
+    path.write_text(path.read_text().replace("b", "c"))
+    assert subprocess.run(verify, check=False, capture_output=True).returncode != 0
