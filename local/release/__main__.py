@@ -35,7 +35,7 @@ def main() -> int:
 
 def release(version: str, registry: str, into: Path, *, changed: bool) -> Path:
     """Make the release in a folder VERSION below `into`, publish it if there is a registry, and return the folder."""
-    _check(version, registry, changed=changed)
+    refuse(version, registry, "" if changed else tools.run(["git", "status", "--porcelain", "--untracked-files=no"]))
     if not shutil.which("skopeo"):
         if os.geteuid():
             raise Failure("skopeo is not there: install it, or run this as root on Debian")
@@ -65,8 +65,8 @@ def release(version: str, registry: str, into: Path, *, changed: bool) -> Path:
     return folder
 
 
-def _check(version: str, registry: str, *, changed: bool) -> None:
-    """Raise Failure if the version is not the code's, the registry is not an address, or files are not committed."""
+def refuse(version: str, registry: str, uncommitted: str) -> None:
+    """Raise Failure if the version is not the code's, the registry is not an address, or git lists uncommitted files."""
     if version != images.version():
         raise Failure(
             f"VERSION={version}: src/soperator/__init__.py has {images.version()}: set it there and in charts/*/Chart.yaml, and commit"
@@ -74,9 +74,8 @@ def _check(version: str, registry: str, *, changed: bool) -> None:
     if registry:
         push.check(registry)
     artifacts.changelog((REPOSITORY / "CHANGELOG.md").read_text(), version)
-    dirty = tools.run(["git", "status", "--porcelain", "--untracked-files=no"]).strip()
-    if dirty and not changed:
-        raise Failure(f"these files are not committed, and a release is of a commit:\n{dirty}")
+    if uncommitted:
+        raise Failure(f"these files are not committed, and a release is of a commit:\n{uncommitted.rstrip()}")
 
 
 if __name__ == "__main__":

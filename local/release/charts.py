@@ -19,9 +19,8 @@ _OPERATOR, _CLUSTER = "soperator", "slurm-cluster"
 
 
 def write(folder: Path, version: str, digests: Mapping[str, str], registry: str) -> list[Path]:
-    """Write charts/NAME-VERSION.tgz for each chart, and return the files."""
-    (folder / "charts").mkdir()
-    return [_package(folder / "charts", name, version, digests, registry) for name in NAMES]
+    """Write NAME-VERSION.tgz for each chart, and return the files."""
+    return [_package(folder, name, version, digests, registry) for name in NAMES]
 
 
 def with_images(chart: str, values: str, version: str, digests: Mapping[str, str], registry: str) -> str:

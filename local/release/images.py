@@ -26,15 +26,13 @@ class Released:
 
 
 def write(folder: Path, version: str) -> list[Released]:
-    """Write images/NAME.tar and sbom/NAME.spdx.json for each image, and return the images."""
-    (folder / "images").mkdir()
-    (folder / "sbom").mkdir()
+    """Write NAME.oci.tar and NAME.spdx.json for each image, and return the images."""
     released = []
     for image in images.built(RECIPES):
-        archive = folder / "images" / f"{image.name}.tar"
+        archive = folder / f"{image.name}.oci.tar"
         digest = _convert(image, archive, version)
         document = sbom.spdx(image.tar, image.name, version, digest, tools.commit_time())
-        (folder / "sbom" / f"{image.name}.spdx.json").write_text(json.dumps(document, indent=1) + "\n")
+        (folder / f"{image.name}.spdx.json").write_text(json.dumps(document, indent=1) + "\n")
         released.append(Released(archive, digest, tuple(sorted(image.references()))))
         say(f"{image.name}: {archive.stat().st_size / 1e6:.0f} MB, {digest}, {len(document['packages']) - 1} packages")
     return released

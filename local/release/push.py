@@ -38,9 +38,9 @@ def push(registry: str, version: str, released: Sequence[Released], charts: Sequ
         (f"{registry}/charts/{chart.name.removesuffix(f'-{version}.tgz')}:{version}", chart) for chart in charts
     ]
     for reference, image in wanted:
-        _refuse_other(reference, _digest(reference), image.digest)
+        refuse_other(reference, _digest(reference), image.digest)
     for reference, chart in packages:
-        _refuse_other(reference, _layer(reference), f"sha256:{hashlib.sha256(chart.read_bytes()).hexdigest()}")
+        refuse_other(reference, _layer(reference), f"sha256:{hashlib.sha256(chart.read_bytes()).hexdigest()}")
     for reference, image in wanted:
         source = f"oci-archive:{image.archive}:{version}"
         tools.run(
@@ -62,7 +62,8 @@ def push(registry: str, version: str, released: Sequence[Released], charts: Sequ
             say(f"pushed {reference}")
 
 
-def _refuse_other(reference: str, there: str | None, ours: str) -> None:
+def refuse_other(reference: str, there: str | None, ours: str) -> None:
+    """Raise Failure if the registry has another digest under a reference than this release; None is no digest."""
     if there not in (None, ours):
         raise Failure(
             f"{reference}: the registry has {there}, and this release has {ours}: nothing was pushed. Use another version, "

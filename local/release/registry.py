@@ -1,5 +1,6 @@
 """A registry on this machine for the test of a release: distribution/registry, built from its Go module."""
 
+import base64
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from local import goprogram
@@ -30,11 +32,13 @@ def build() -> Path:
 
 
 @contextmanager
-def running(program: Path, folder: Path) -> Iterator[str]:
-    """Run a registry with its content in a folder; yield 127.0.0.1:PORT."""
+def running(program: Path, folder: Path, login: str) -> Iterator[str]:
+    """Run a registry with its content in a folder, for the login USER:PASSWORD only; yield 127.0.0.1:PORT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
+    passwords = folder / "htpasswd"
+    passwords.write_text(_htpasswd(login))
     configuration = folder / "registry.json"  # JSON is YAML
     configuration.write_text(
         json.dumps(
@@ -43,6 +47,7 @@ def running(program: Path, folder: Path) -> Iterator[str]:
                 "log": {"level": "warn", "accesslog": {"disabled": True}},
                 "storage": {"filesystem": {"rootdirectory": str(folder / "content")}},
                 "http": {"addr": address},
+                "auth": {"htpasswd": {"realm": "release", "path": str(passwords)}},
             }
         )
     )
@@ -57,17 +62,29 @@ def running(program: Path, folder: Path) -> Iterator[str]:
             process.wait()
 
 
-def manifest_digest(registry: str, name: str, reference: str) -> str | None:
+def manifest_digest(registry: str, name: str, reference: str, login: str) -> str | None:
     """Return the digest of a manifest in a registry without TLS, by tag or digest; None if it is not there."""
-    accepted = "application/vnd.oci.image.manifest.v1+json"
-    request = urllib.request.Request(
-        f"http://{registry}/v2/{name}/manifests/{reference}", method="HEAD", headers={"Accept": accepted}
-    )
+    headers = {
+        "Accept": "application/vnd.oci.image.manifest.v1+json",
+        "Authorization": f"Basic {base64.b64encode(login.encode()).decode()}",
+    }
+    address = f"http://{registry}/v2/{name}/manifests/{reference}"
+    request = urllib.request.Request(address, method="HEAD", headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return str(answer.headers["Docker-Content-Digest"])
-    except urllib.error.HTTPError:
-        return None
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            return None
+        raise
+
+
+def _htpasswd(login: str) -> str:
+    """Return a line of htpasswd with bcrypt, which is the only hash that the registry reads; Perl's crypt is libc's."""
+    user, _, password = login.partition(":")
+    script = 'print crypt($ARGV[0], q($2b$05$) . "abcdefghijklmnopqrstuu")'
+    made = subprocess.run(["perl", "-e", script, password], capture_output=True, text=True, check=True).stdout
+    return f"{user}:{made}\n"
 
 
 def _wait(process: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
@@ -76,6 +93,8 @@ def _wait(process: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
         try:
             with urllib.request.urlopen(f"http://{address}/v2/", timeout=2):
                 return
+        except urllib.error.HTTPError:
+            return  # it wants the password
         except OSError:
             time.sleep(0.1)
     raise Failure(f"the registry does not answer at {address}:\n{log.read_text()[-1000:]}")

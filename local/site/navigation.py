@@ -120,7 +120,15 @@ REPORTS = Section(
 )
 CONTRIBUTE = Section(
     "Contribute",
-    ("CONTRIBUTING.md", "docs/roadmap.md", "CHANGELOG.md", "SECURITY.md", "MAINTAINERS.md", "CODE_OF_CONDUCT.md"),
+    (
+        "CONTRIBUTING.md",
+        "docs/howto/release.md",
+        "docs/roadmap.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "MAINTAINERS.md",
+        "CODE_OF_CONDUCT.md",
+    ),
 )
 NAVIGATION = Section(
     "",

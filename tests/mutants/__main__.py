@@ -23,8 +23,9 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.operator import CONTROL
 from tests.mutants.places import AGENTS, JAIL
 from tests.mutants.policy import POLICY
+from tests.mutants.release import RELEASE
 
-MUTANTS = (*POLICY, *CONTROL, *AGENTS, *BACKUP, *JAIL, *CLI, *IMPORTERS)
+MUTANTS = (*POLICY, *CONTROL, *AGENTS, *BACKUP, *JAIL, *CLI, *IMPORTERS, *RELEASE)
 #: Copies of the tree in which tests run side by side, and the most seconds that the tests of one condition may take.
 SIDE_BY_SIDE, LONGEST = 2, 180
 #: How pytest ends: all passed, or some failed. Anything else says nothing about the condition.

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import urllib.error
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from soperator import __version__
 
 ROOT = Path(__file__).parents[2]
 URL = "https://release.test/v1"
+LOGIN = "publisher:made for this test"
 NEEDED = {"slurm-cluster-storage": ["--set", "hostPath.path=/data"]}
 
 pytestmark = [
@@ -72,13 +74,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     new = ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(key)]
     subprocess.run(new, check=True, capture_output=True)
     subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True)
-    with registry.running(program, work) as address:
+    with registry.running(program, work, LOGIN) as address, pytest.MonkeyPatch.context() as environment:
+        logins = str(work / "logins.json")
         own = {"REGISTRY": f"{address}/team/soperator", "RELEASE_KEY": key.read_text(), "RELEASE_URL": URL}
-        release = Made(work / "dist" / __version__, address, public, work, os.environ | own)
+        for name, value in (own | {"REGISTRY_AUTH_FILE": logins, "HELM_REGISTRY_CONFIG": logins}).items():
+            environment.setenv(name, value)
+        user, _, password = LOGIN.partition(":")
+        login = ["skopeo", "login", "--tls-verify=false", f"--username={user}", "--password-stdin", address]
+        tools.run(login, stdin=password.encode())
+        release = Made(work / "dist" / __version__, address, public, work, dict(os.environ))
         began = time.monotonic()
         release.again(work / "dist")
         release.seconds["the release is made, signed and published in an empty registry"] = time.monotonic() - began
         yield release
+
+
+def digest_of(made: Made, name: str, reference: str) -> str | None:
+    return registry.manifest_digest(made.address, name, reference, LOGIN)
 
 
 @pytest.fixture(scope="module")
@@ -139,9 +151,11 @@ def test_every_image_that_the_charts_name_is_in_the_registry_by_its_digest(made:
         tag, _, digest = rest.partition("@")
         role = name.removeprefix("team/soperator/")
         assert (tag, digest) == (__version__, made.digests()[role]), image
-        assert registry.manifest_digest(made.address, name, digest) == digest, image
-        assert registry.manifest_digest(made.address, name, tag) == digest, image
-    assert registry.manifest_digest(made.address, "team/soperator/slurm", f"sha256:{64 * '0'}") is None
+        assert digest_of(made, name, digest) == digest, image
+        assert digest_of(made, name, tag) == digest, image
+    assert digest_of(made, "team/soperator/slurm", f"sha256:{64 * '0'}") is None
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        registry.manifest_digest(made.address, "team/soperator/slurm", __version__, "publisher:another")
 
 
 def test_an_image_is_pulled_as_it_is_in_the_folder(made: Made) -> None:
@@ -149,7 +163,7 @@ def test_an_image_is_pulled_as_it_is_in_the_folder(made: Made) -> None:
     layout = made.work / "layout"
     source = f"docker://{made.prefix}/proxy@{made.digests()['proxy']}"
     tools.run(["skopeo", "copy", "--quiet", "--src-tls-verify=false", source, f"oci:{layout}:x"])
-    with tarfile.open(made.folder / "images/proxy.tar") as archive:
+    with tarfile.open(made.folder / "proxy.oci.tar") as archive:
         ours = {each.name for each in archive if each.name.startswith("blobs/")}
     assert set(tools.files_below(layout / "blobs", "blobs/")) == ours
 
@@ -159,7 +173,7 @@ def test_charts_have_the_version_and_are_the_files_of_the_folder(made: Made, pul
     for name in charts.NAMES:
         about = yaml.safe_load((pulled / name / "Chart.yaml").read_text())
         assert (about["version"], about["appVersion"]) == (__version__, __version__)
-        content = (made.folder / f"charts/{name}-{__version__}.tgz").read_bytes()
+        content = (made.folder / f"{name}-{__version__}.tgz").read_bytes()
         assert (
             push._layer(f"{made.prefix}/charts/{name}:{__version__}") == f"sha256:{hashlib.sha256(content).hexdigest()}"
         )
@@ -175,9 +189,9 @@ def test_the_list_of_packages_is_valid_and_has_those_of_slurm(made: Made) -> Non
         "from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document as check\n"
         "sys.exit('\\n'.join(str(each) for path in sys.argv[1:] for each in check(parse_file(path))) or 0)"
     )
-    documents = sorted((made.folder / "sbom").iterdir())
+    documents = sorted(made.folder.glob("*.spdx.json"))
     assert {each.name.partition(".")[0] for each in documents} == {
-        each.stem for each in (made.folder / "images").iterdir()
+        each.name.partition(".")[0] for each in made.folder.glob("*.oci.tar")
     }
     done = subprocess.run([python, "-c", script, *documents], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -189,14 +203,16 @@ def test_the_list_of_packages_is_valid_and_has_those_of_slurm(made: Made) -> Non
 
 
 def packages(made: Made, image: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((made.folder / f"sbom/{image}.spdx.json").read_text())["packages"]
+    found: list[dict[str, Any]] = json.loads((made.folder / f"{image}.spdx.json").read_text())["packages"]
     return found
 
 
 def test_nothing_names_this_machine(made: Made, pulled: Path) -> None:
     """Neither the path of the repository nor a name of the local images, in charts, wheel, program, site, notes and lists of packages."""
     forbidden = [str(ROOT).encode(), str(Path.home() / ".cache").encode()]
-    texts = tools.files_below(pulled) | tools.files_below(made.folder / "sbom") | {"NOTES.md": made.folder / "NOTES.md"}
+    texts = tools.files_below(pulled) | {
+        each.name: each for each in (*made.folder.glob("*.json"), made.folder / "NOTES.md")
+    }
     contents = {name: path.read_bytes() for name, path in texts.items()}
     for packed in (*made.folder.glob("*.whl"), made.folder / "soperator.pyz"):
         with zipfile.ZipFile(packed) as archive:
@@ -235,35 +251,36 @@ def test_the_same_commit_makes_the_same_files(made: Made) -> None:
 def test_a_version_is_never_published_with_other_content(made: Made, tmp_path: Path) -> None:
     """Neither an image nor a chart replaces one that clusters may run, and nothing else is pushed before that is known."""
     proxy = made.digests()["proxy"]
-    other = Released(made.folder / "images/proxy.tar", proxy, ("new", "slurm"))
+    other = Released(made.folder / "proxy.oci.tar", proxy, ("new", "slurm"))
     with pytest.raises(
         Failure, match=rf"slurm:{__version__}: the registry has sha256:\w+, and this release has {proxy}"
     ):
         push.push(made.prefix, __version__, [other], [])
-    assert registry.manifest_digest(made.address, "team/soperator/new", __version__) is None
+    assert digest_of(made, "team/soperator/new", __version__) is None
     chart = tmp_path / f"soperator-{__version__}.tgz"
-    shutil.copy(made.folder / f"charts/slurm-cluster-{__version__}.tgz", chart)
+    shutil.copy(made.folder / f"slurm-cluster-{__version__}.tgz", chart)
     with pytest.raises(Failure, match=rf"charts/soperator:{__version__}: the registry has sha256:"):
         push.push(made.prefix, __version__, [], [chart])
 
 
 def test_the_report_is_written(made: Made) -> None:
     """With the commit, the times and the sizes of this run; it comes last."""
-    sizes = {path.name: path.stat().st_size / 1e6 for path in sorted((made.folder / "images").iterdir())}
+    sizes = {path.name: path.stat().st_size / 1e6 for path in sorted(made.folder.glob("*.oci.tar"))}
     rows = "".join(f"| {what} | {seconds:.0f} s |\n" for what, seconds in made.seconds.items())
     images = "".join(
-        f"| {name} | {size:.0f} MB | {len(packages(made, Path(name).stem)) - 1} |\n" for name, size in sizes.items()
+        f"| {name} | {size:.0f} MB | {len(packages(made, name.partition('.')[0])) - 1} |\n"
+        for name, size in sizes.items()
     )
     total = sum(path.stat().st_size for path in tools.files_below(made.folder).values()) / 1e6
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
     (ROOT / "docs/reports/release.md").write_text(
         f"# A release, published and taken from the registry\n\n`make test-release` at commit {report.commit()}, "
         f"{time.strftime('%Y-%m-%d')}, on {os.cpu_count()} cores (load {load} at its end); the images were built before. The registry is "
-        "distribution/registry on this machine, without TLS and without a password.\n\n"
+        "distribution/registry on this machine, with a password and without TLS.\n\n"
         f"| step | time |\n|---|---|\n{rows}\nThe folder has {total:.0f} MB.\n\n"
         f"| image | size as an OCI archive | packages |\n|---|---|---|\n{images}\n"
         "What was checked is the list of tests in `tests/release`: sums and signature, each image of the rendered charts by its digest, the SPDX "
         "documents by spdx-tools, no path of this machine, the same sums from a second run, and that a published version is not replaced. "
-        "Not checked: a registry with a password or TLS, and an installation into a cluster from it.\n"
+        "Not checked: a registry with TLS, and an installation into a cluster from it.\n"
     )
     assert len(made.seconds) == 3

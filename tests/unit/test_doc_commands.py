@@ -85,7 +85,9 @@ NO_FIELDS = {
     "topology.yaml",
     "gpu.sbatch",
     "images.operator",
+    "images.digests",
     "images.prefix",
+    "images.tag",
     "spec.nodeName",
     "spec.volumeName",
 }
@@ -111,7 +113,7 @@ def test_the_page_about_images_names_each_of_them() -> None:
     """Who pushes the images of the page has all that the chart `soperator` takes by default, also those that are built on request."""
     page = (ROOT / "docs/howto/publish-charts.md").read_text()
     images = yaml.safe_load((ROOT / "charts/soperator/values.yaml").read_text())["images"]
-    roles = set(images) - {"prefix", "tag", "pullPolicy", "pullSecrets"}
+    roles = set(images) - {"prefix", "tag", "digests", "pullPolicy", "pullSecrets"}
     assert {"operator", "agents", "backup"} <= roles
     (listed,) = re.findall(r"with the roles (.*?); a cluster that names no images", page, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", listed)) == roles

@@ -1,6 +1,7 @@
 """What a release puts into charts, notes and sums, and what it refuses."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -84,13 +85,45 @@ def test_only_a_registry_on_this_machine_is_spoken_to_without_tls(registry: str,
 def test_a_registry_that_is_no_address_is_refused(registry: str) -> None:
     """Before anything is built."""
     with pytest.raises(Failure, match="use host:port/path without a protocol"):
-        release._check(__version__, registry, changed=True)
+        release.refuse(__version__, registry, "")
 
 
 def test_another_version_than_that_of_the_code_is_refused() -> None:
     """Or the images would report one version and the charts another."""
     with pytest.raises(Failure, match=rf"VERSION=9.9.9: src/soperator/__init__.py has {__version__}: set it there"):
-        release._check("9.9.9", "", changed=True)
+        release.refuse("9.9.9", "", "")
+
+
+def test_changes_that_are_not_committed_are_refused() -> None:
+    """A release is of a commit, which the notes name."""
+    release.refuse(__version__, "r.test:5000/a", "")
+    with pytest.raises(Failure, match="these files are not committed, and a release is of a commit:\n M README"):
+        release.refuse(__version__, "", " M README.md\n")
+
+
+def test_what_is_published_is_not_replaced() -> None:
+    """The same content is published again, and other content under the same version is not."""
+    push.refuse_other("r.test/a:1", None, DIGESTS["slurm"])
+    push.refuse_other("r.test/a:1", DIGESTS["slurm"], DIGESTS["slurm"])
+    with pytest.raises(
+        Failure, match=r"r\.test/a:1: the registry has sha256:a+, and this release has sha256:b+: nothing was pushed"
+    ):
+        push.refuse_other("r.test/a:1", DIGESTS["operator"], DIGESTS["slurm"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
+def test_workflows_call_our_targets_and_pin_their_actions(path: Path) -> None:
+    """An action is named by its commit, with the version in a comment; a command of make by a target that exists."""
+    workflow = yaml.safe_load(path.read_text())
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    called = [
+        word for step in steps for line in re.findall(r"^make ([a-z -]+)", step.get("run", "")) for word in line.split()
+    ]
+    assert set(called) <= set(targets)
+    assert called
+    for action in (line for line in path.read_text().splitlines() if "uses:" in line):
+        assert re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v[0-9.]+$", action), action
 
 
 def test_the_sums_are_signed_with_the_key_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
