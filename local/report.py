@@ -52,6 +52,7 @@ EVIDENCE = (
     Evidence("docs/reports/many-jobs.md", ("spank",), "make -C spank many-jobs"),
     Evidence("docs/reports/power-day.md", ("src/soperator/policy",), "make bench-day"),
     Evidence("docs/reports/power.md", PRODUCT, "make soak-power"),
+    Evidence("docs/reports/release.md", ("local/release", "charts"), "make test-release"),
     Evidence("docs/reports/rest.md", PRODUCT, "make test-rest"),
     Evidence("docs/reports/sacct.md", PRODUCT, "make bench-accounting"),
     Evidence("docs/reports/upgrade.md", PRODUCT, "make test-newer-slurm"),
