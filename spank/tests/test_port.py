@@ -28,7 +28,7 @@ while True:
 
 #: Ends the slurmd that runs, and has one kept by what holds the port, as the role of a worker does.
 KEPT = """
-kill $(cat /run/slurmd.pid); until_true '! scontrol show slurmd >/dev/null 2>&1'
+old=$(cat /run/slurmd.pid); kill -9 $old; until_true '! ps -o stat= -p $old | grep -qv Z'
 setsid bash -c '. /usr/lib/soperator/keep; keep_with_port 6818 /usr/sbin/slurmd -D' >/var/log/slurm/kept.out 2>&1 &
 echo $! >/run/kept.pid
 until_true 'scontrol show slurmd >/dev/null 2>&1'
@@ -40,8 +40,8 @@ sleep 3; old=$(cat /run/slurmd.pid); kill -9 $old
 until_true '[ "$(cat /run/slurmd.pid)" != $old ] && scontrol show slurmd >/dev/null 2>&1'
 """
 
-#: As Kubernetes ends a container: process 1 ends slurmd, and lets the port go.
-END = "kill $(cat /run/kept.pid)"
+#: As Kubernetes ends a container: process 1 ends slurmd, and lets the port go; what is left after the time of grace is killed.
+END = "kill $(cat /run/kept.pid); until_true '! pgrep -x slurmd >/dev/null' || kill -9 $(cat /run/kept.pid) $(pgrep -x slurmd)"
 
 
 def test_nobody_gets_the_port_of_a_slurmd_that_was_killed(slurm: Slurm) -> None:
@@ -53,10 +53,11 @@ def test_nobody_gets_the_port_of_a_slurmd_that_was_killed(slurm: Slurm) -> None:
         (root / "usr/lib/soperator" / name).chmod(0o755)
     (root / JAIL[1:] / "srv/grab.py").write_text(GRAB)
     said = f"{JAIL}/home/alice/said"
-    slurm.sh(KEPT)
-    slurm.sh("cd; sbatch -Q -o said --wrap 'exec python3 /srv/grab.py'", user="alice")
-    slurm.until(f"grep -q began {said}")
     try:
+        started = slurm.sh(KEPT, timeout=60)
+        assert started.returncode == 0, started.stderr + slurm.sh("cat /var/log/slurm/kept.out").stdout
+        slurm.sh("cd; sbatch -Q -o said --wrap 'exec python3 /srv/grab.py'", user="alice")
+        slurm.until(f"grep -q began {said}")
         for script in (KILL, "scontrol reconfigure; sleep 2", KILL):
             done = slurm.sh(script, timeout=60)
             assert done.returncode == 0, done.stderr + slurm.sh("cat /var/log/slurm/kept.out").stdout
@@ -65,12 +66,10 @@ def test_nobody_gets_the_port_of_a_slurmd_that_was_killed(slurm: Slurm) -> None:
         seen = slurm.sh("srun -Q sh -c 'ls -l /proc/self/fd; env'").stdout
         assert "socket:" not in seen  # the step has neither the socket nor its name
         assert "RECONF" not in seen
-        slurm.sh(f"{END}; until_true '! pgrep -x slurmd >/dev/null'")  # the control: from here on nobody holds it
+        slurm.sh(END, timeout=60)  # the control: from here on nobody holds it
         slurm.until(f"grep -q GOT {said}")
     finally:
-        slurm.sh(
-            f"{END}; until_true '! pgrep -x slurmd >/dev/null'; kill -9 $(pgrep -u alice -x python3); setsid slurmd"
-        )
+        slurm.sh(f"{END}; kill -9 $(pgrep -u alice -x python3); setsid slurmd", timeout=60)
         slurm.until("scontrol show slurmd >/dev/null 2>&1")
         slurm.sh(f"scancel -u alice; rm -f {said} {JAIL}/srv/grab.py")
     # slurmstepd found no slurmd, and tries again after 15 s
