@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 D, T = "src/soperator/importers", "tests/unit/importers/test_slurm_conf.py"
+N = "tests/unit/importers/test_nebius.py"
 
 IMPORTERS = [
     Mutant(
@@ -25,6 +26,27 @@ IMPORTERS = [
         "return",
         "a password, which a report has",
         (T,),
+    ),
+    Mutant(
+        f"{D}/nebius/nodesets.py",
+        "    fields.rest(reasons.NODESET)\n",
+        "",
+        "fields of a newer release, of which nobody hears",
+        (N,),
+    ),
+    Mutant(
+        f"{D}/parts/fields.py",
+        "if any(path[: len(each)] == each for each in self.taken):",
+        "if any(path[:2] == each[:2] for each in self.taken):",
+        "a field beside one that was taken, of which nobody hears",
+        (N,),
+    ),
+    Mutant(
+        f"{D}/nebius/partitions.py",
+        "    return whole if names and names == set().union(*(nodes[name] for name in whole)) else None",
+        "    return whole",
+        "nodes to a partition that had a part of them",
+        (N,),
     ),
     Mutant(
         f"{D}/slurm_conf/settings.py",

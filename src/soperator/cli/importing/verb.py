@@ -20,11 +20,16 @@ class ForeignSystem(StrEnum):
     """The systems whose configuration can be imported."""
 
     SLURM = "slurm"
+    NEBIUS = "nebius"
 
 
 def import_(
     system: Annotated[
-        ForeignSystem, typer.Option("--from", help="slurm: slurm.conf and its companions, of a Slurm on machines.")
+        ForeignSystem,
+        typer.Option(
+            "--from",
+            help="slurm: slurm.conf and its companions, of a Slurm on machines. nebius: objects of slurm.nebius.ai.",
+        ),
     ],
     files: Annotated[
         list[Path],
@@ -32,7 +37,7 @@ def import_(
             "--file",
             "-f",
             metavar="FILE",
-            help="A file of the other system; give the option once for each. For slurm: slurm.conf or its folder.",
+            help="A file; once for each. slurm: slurm.conf or its folder. Others: YAML, - for standard input.",
         ),
     ],
     report: Annotated[
@@ -65,12 +70,16 @@ def import_(
 
 
 def _imported(system: ForeignSystem, files: Sequence[Path]) -> "Imported":
+    from soperator.cli.importing.read_objects import read_objects
     from soperator.cli.importing.read_slurm import read_slurm_files
+    from soperator.importers.nebius.whole import import_nebius
     from soperator.importers.slurm_conf.cluster import import_slurm
 
     match system:
         case ForeignSystem.SLURM:
             return import_slurm(read_slurm_files(files))
+        case ForeignSystem.NEBIUS:
+            return import_nebius(read_objects(files))
 
 
 def _faults(found: "Imported") -> "Iterator[ReportEntry]":

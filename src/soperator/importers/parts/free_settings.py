@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from soperator.importers.parts.report import Outcome
+from soperator.importers.parts.report import ImportReport, Outcome, ReportEntry
+from soperator.slurm import conf
 from soperator.slurm.settings import keywords
 from soperator.slurm.settings.managed import ACCOUNTING, OWNED
 
@@ -49,6 +50,10 @@ SPECIAL: Mapping[str, tuple[Outcome, str]] = MappingProxyType(
         "HealthCheckInterval": (Outcome.LEFT, _CHECKS),
         "HealthCheckNodeState": (Outcome.LEFT, _CHECKS),
         **dict.fromkeys(_SUSPENSION, (Outcome.LEFT, _POWER)),
+        **{
+            key: (Outcome.LEFT, f"add the script itself to spec.config.{key[0].lower()}{key[1:]}")
+            for key in ("Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld", "TaskProlog", "TaskEpilog")
+        },
         "JobCompPass": (Outcome.LEFT, "a ConfigMap is no place for a password: write records by accounting"),
         "RebootProgram": (Outcome.LEFT, "a pod does not reboot its machine: drain and reboot the Kubernetes Node"),
         "MailProg": (Outcome.LEFT, _SCRIPT),
@@ -110,3 +115,30 @@ def classify(key: str, value: str) -> tuple[Outcome, str]:
             "now a line of spec.config.extraLines.slurm: it names a path, which must be in the image or in the jail",
         )
     return Outcome.CARRIED, "spec.config.extraLines.slurm"
+
+
+def add_free(extra: list[conf.Line], setting: tuple[str, str, str, str], report: ImportReport) -> None:
+    """Add a setting (place, key, value, text) to the extra lines if it may be one, and report it."""
+    place, key, value, text = setting
+    outcome, reason = classify(key, value)
+    reason = f"now {reason}" if outcome is Outcome.CARRIED else reason
+    report.entries.append(ReportEntry(outcome, place, text, reason))
+    if outcome in (Outcome.CARRIED, Outcome.CHECK):
+        extra.append(conf.Line(((_KNOWN[key.lower()], value),)))
+
+
+def free_lines(text: str, place: str, report: ImportReport) -> list[conf.Line]:
+    """Return those lines of a text for slurm.conf that may be extra lines, and report every setting in it."""
+    extra: list[conf.Line] = []
+    for each in conf.logical_lines(text):
+        here = f"{place}, line {each.number}"
+        if each.include:
+            report.left(here, f"Include {each.include}"[:120], "the pods do not have the included file: add its lines")
+        for number, (key, value) in enumerate(each.pairs):
+            if each.is_object and number:
+                report.left(here, shown(key, value), "it belongs to the object of its line")
+            else:
+                add_free(extra, (here, key, value, shown(key, value)), report)
+        if each.rest:
+            report.left(here, each.rest[:120], "Slurm reads Key=Value only")
+    return extra

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from soperator.api.fields.accounting import AGE, Enforced
+from soperator.api.fields.accounting import Enforced
 from soperator.importers.parts.free_settings import without_remedy
+from soperator.importers.parts.purge import purge_age
 from soperator.importers.parts.report import KEEP, ImportReport
 from soperator.importers.slurm_conf.files import SourceLine
 from soperator.slurm import conf
@@ -65,9 +66,7 @@ def accounting_spec(cluster: str, lines: Sequence[SourceLine], report: ImportRep
 
 
 def _add_purge(purge: dict[str, str], field: str, value: str, source: tuple[str, str], report: ImportReport) -> None:
-    match = re.fullmatch(r"([0-9]+)(hour|day|month)?s?", value.lower())
-    age = f"{int(match[1])}{match[2] or 'month'}s" if match else ""
-    if age and re.fullmatch(AGE, age):
+    if age := purge_age(value):
         purge[field] = age
         report.carried(*source, f"spec.accounting.purge.{field}")
     else:

@@ -8,33 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator.importers.parts.names import nodeset_name
+from soperator.importers.parts.node_settings import EXTRA, report_attribute
 from soperator.importers.parts.report import ImportReport, UnreadableInputError
 from soperator.importers.slurm_conf.files import SourceLine
 from soperator.slurm import hostlist
-from soperator.slurm.settings.node_keywords import NODE
-
-#: What becomes of each attribute of a node: the field of the NodeSet, or why there is none.
-FIELDS: Mapping[str, str] = {
-    "cpus": "resources.limits.cpu",
-    "procs": "resources.limits.cpu",
-    "realmemory": "resources.limits.memory",
-    "feature": "features",
-    "features": "features",
-    "weight": "weight",
-}
-_SEEN_BY_SLURMD = "slurmd reports what its pod has"
-_PODS = "pods have addresses and names of their own"
-OURS: Mapping[str, str] = {
-    **dict.fromkeys(("boards", "sockets", "socketsperboard", "corespersocket", "threadspercore"), _SEEN_BY_SLURMD),
-    **dict.fromkeys(("nodeaddr", "nodehostname", "port", "bcastaddr"), _PODS),
-}
-LEFT: Mapping[str, str] = {
-    "tmpdisk": "Slurm does not count the disk of a pod: see tmpSize of the NodeSet",
-    "reason": "it belongs to a state, and states are set with scontrol",
-    "cpuspeclist": "the CPUs of a pod are not those of the machine",
-}
-#: Attributes for `slurmd --conf`.
-EXTRA = ("CoreSpecCount", "CpuBind", "MemSpecLimit", "RestrictedCoresPerGPU", "TRESWeights")
 
 
 @dataclass(frozen=True)
@@ -162,35 +139,10 @@ def _whole(said: Mapping[str, str], key: str, place: str, default: int) -> int:
 
 
 def _report_attributes(each: SourceLine, report: ImportReport) -> None:
-    known = {key.lower() for key in NODE}
     for key, value, text in [*each.settings()][1:]:
-        name = key.lower()
-        if name in FIELDS:
-            report.carried(each.place, text, f"spec.{FIELDS[name]} of the NodeSet")
-        elif name == "gres":
-            report.ours(each.place, text, "each part of it has an entry under its NodeSet")
-        elif name == "state":
-            _report_state(each.place, text, value, report)
-        elif name in OURS:
-            report.ours(each.place, text, OURS[name])
-        elif name in LEFT:
-            report.left(each.place, text, LEFT[name])
-        elif name in {extra.lower() for extra in EXTRA}:
-            report.carried(each.place, text, "spec.extraConf of the NodeSet")
-        else:
-            reason = "Slurm has no such attribute of a node" if name not in known else "the operator sets it"
-            report.left(each.place, text, reason)
+        report_attribute((each.place, key, value, text), "of the NodeSet", report)
     if each.line.rest:
         report.left(each.place, each.line.rest[:120], "Slurm reads Key=Value only")
-
-
-def _report_state(place: str, text: str, value: str, report: ImportReport) -> None:
-    if value.upper().startswith("CLOUD"):
-        report.carried(place, text, "spec.powerSaving of the NodeSet")
-    elif value.upper() in ("UNKNOWN", "IDLE"):
-        report.ours(place, text, "a node has the state that its slurmd reports")
-    else:
-        report.left(place, text, "the state of a node is not configuration: set it with scontrol")
 
 
 def grouped(table: NodeTable, membership: Mapping[str, Sequence[str]]) -> list[NodeGroup]:

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator.api.base import SLURM_NAME
+from soperator.importers.parts.partition_settings import is_yes, options_of, report_options
 from soperator.importers.parts.report import ImportReport
 from soperator.importers.slurm_conf.files import SourceLine
 from soperator.importers.slurm_conf.nodes import NodeGroup, NodeTable, expanded
 from soperator.slurm import hostlist
-from soperator.slurm.settings.partition_keywords import PARTITION
 
-_KNOWN = {key.lower(): key for key in PARTITION}
-_FIELDS = {"default": "default", "hidden": "hidden", "nodes": "nodeSets"}
 _NAME_LENGTH = 64
 
 
@@ -64,9 +62,8 @@ def _read(
         return None
     report.carried(each.place, name, "an entry of spec.partitions")
     _report_options(each, report)
-    options = {_KNOWN[key]: value for key, value in values.items() if _option_fault(key, value) == ""}
-    is_on = {key: values.get(key, "").upper() in ("YES", "TRUE", "1") for key in ("default", "hidden")}
-    return PartitionLine(each.name, each.place, nodes, is_on["default"], is_on["hidden"], options)
+    options = options_of(said.values())
+    return PartitionLine(each.name, each.place, nodes, is_yes(values, "default"), is_yes(values, "hidden"), options)
 
 
 def _members(each: SourceLine, said: str, table: NodeTable, report: ImportReport) -> frozenset[str] | None:
@@ -87,26 +84,8 @@ def _members(each: SourceLine, said: str, table: NodeTable, report: ImportReport
     return frozenset(members)
 
 
-def _option_fault(key: str, value: str) -> str:
-    """Return why an option cannot be an entry of options; empty if it can, and a dash for a field of its own."""
-    if key in _FIELDS:
-        return "-"
-    if key == "allocnodes":
-        return "login nodes have other names here: limit the partition by AllowGroups or AllowAccounts"
-    if key not in _KNOWN:
-        return "a partition of Slurm 24.11 has no such option"
-    if not value or re.search(r'[\s"#\\]', value) or len(value) > 1024:
-        return "the value is empty, too long, or has spaces, quotation marks, # or backslashes"
-    return ""
-
-
 def _report_options(each: SourceLine, report: ImportReport) -> None:
-    for key, value, text in [*each.settings()][1:]:
-        fault = _option_fault(key.lower(), value)
-        if fault in ("", "-"):
-            report.carried(each.place, text, f"spec.partitions[].{_FIELDS.get(key.lower(), 'options')}")
-        else:
-            report.left(each.place, text, fault)
+    report_options(each.line.pairs[1:], each.place, report)
     if each.line.rest:
         report.left(each.place, each.line.rest[:120], "Slurm reads Key=Value only")
 

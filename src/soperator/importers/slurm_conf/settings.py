@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from soperator.importers.parts.free_settings import classify
-from soperator.importers.parts.names import CLUSTER_LENGTH, dns_label
+from soperator.importers.parts.free_settings import add_free, classify
+from soperator.importers.parts.names import cluster_label
 from soperator.importers.parts.report import ImportReport, Outcome
 from soperator.importers.slurm_conf import accounting, scripts
 from soperator.importers.slurm_conf.files import SCRIPTS, SlurmFiles, SourceLine
@@ -42,7 +42,7 @@ class ClusterSettings:
     @property
     def name(self) -> str:
         """The name of the SlurmCluster."""
-        return dns_label(self.said_name, CLUSTER_LENGTH, "slurm")
+        return cluster_label(self.said_name)
 
 
 def read_settings(
@@ -69,23 +69,6 @@ def _report_object(each: SourceLine, report: ImportReport) -> None:
     outcome, reason = classify(*each.line.pairs[0])
     for _, _, text in each.settings():
         report.left(each.place, text, reason if outcome is Outcome.LEFT else "slurm.conf has no such line")
-
-
-def add_free(extra: list[conf.Line], setting: tuple[str, str, str, str], report: ImportReport) -> None:
-    """Add a setting (place, key, value, text) to the extra lines if it may be one, and report it."""
-    place, key, value, text = setting
-    outcome, reason = classify(key, value)
-    match outcome:
-        case Outcome.CARRIED:
-            report.carried(place, text, reason)
-        case Outcome.CHECK:
-            report.check(place, text, reason)
-        case Outcome.OURS:
-            report.ours(place, text, reason)
-        case Outcome.LEFT:
-            report.left(place, text, reason)
-    if outcome in (Outcome.CARRIED, Outcome.CHECK):
-        extra.append(conf.Line(((key, value),)))
 
 
 def _is_special(

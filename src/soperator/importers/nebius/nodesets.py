@@ -1,0 +1,100 @@
+"""NodeSets of the original, and the workers that older releases have in the SlurmCluster."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from soperator.importers.nebius import reasons
+from soperator.importers.nebius.roles import scheduling, worker_size
+from soperator.importers.nebius.volumes import leave_jail, named_sources, submounts
+from soperator.importers.parts.fields import ForeignFields
+from soperator.importers.parts.node_settings import read_node_text
+
+#: The name of the NodeSet for workers of the SlurmCluster itself; their nodes have this name too.
+WORKER = "worker"
+_WORKER = "spec.slurmNodes.worker"
+
+
+def from_nodeset(fields: ForeignFields, features: Sequence[str], shared: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the spec of a NodeSet, and report every field. `shared` are the submounts of all nodes, which it does not repeat."""
+    text = read_node_text(
+        fields.read("spec.nodeConfig.static"), f"{fields.place}: spec.nodeConfig.static", fields.report
+    )
+    own = [str(each) for each in fields.carried("spec.nodeConfig.features", list, "spec.features") or []]
+    volumes = "spec.slurmd.volumes"
+    spec = {
+        "replicas": fields.carried("spec.replicas", int, "spec.replicas"),
+        **worker_size(fields, "spec.slurmd.resources"),
+        "features": list(dict.fromkeys([*own, *features, *text.features])),
+        "weight": text.weight,
+        "extraConf": text.extra,
+        "shmSize": fields.carried(f"{volumes}.sharedMemorySize", str, "spec.shmSize"),
+        "submounts": own_submounts(fields, submounts(fields, f"{volumes}.jailSubMounts", {}, set()), shared),
+        "scheduling": {
+            "nodeSelector": fields.carried("spec.nodeSelector", dict, "spec.scheduling.nodeSelector"),
+            "affinity": fields.carried("spec.affinity", dict, "spec.scheduling.affinity"),
+            "tolerations": fields.carried("spec.tolerations", list, "spec.scheduling.tolerations"),
+            "priorityClassName": fields.carried("spec.priorityClass", str, "spec.scheduling.priorityClassName"),
+        },
+        "podTemplate": _annotated(
+            fields.carried("spec.workerAnnotations", dict, "spec.podTemplate.metadata.annotations")
+        ),
+        "updateStrategy": {"maxUnavailable": _share(fields)},
+    }
+    leave_jail(fields, f"{volumes}.jail")
+    fields.rest(reasons.NODESET)
+    return spec
+
+
+def from_cluster(
+    fields: ForeignFields, features: Sequence[str], shared: list[dict[str, Any]], used: dict[str, set[str]]
+) -> dict[str, Any]:
+    """Return the spec of the NodeSet for the workers in a SlurmCluster. `used` gets the names of filters and sources that it uses."""
+    volumes = f"{_WORKER}.volumes"
+    where = scheduling(fields, _WORKER, "spec.scheduling of the NodeSet", used["filters"])
+    mounts = submounts(fields, f"{volumes}.jailSubMounts", named_sources(fields), used["sources"])
+    priority = fields.carried(f"{_WORKER}.priorityClass", str, "spec.scheduling.priorityClassName of the NodeSet")
+    annotations = fields.carried(
+        f"{_WORKER}.workerAnnotations", dict, "spec.podTemplate.metadata.annotations of the NodeSet"
+    )
+    spec = {
+        "replicas": fields.carried(f"{_WORKER}.size", int, "spec.replicas of the NodeSet"),
+        **worker_size(fields, f"{_WORKER}.slurmd.resources"),
+        "features": list(features),
+        "shmSize": fields.carried(f"{volumes}.sharedMemorySize", str, "spec.shmSize of the NodeSet"),
+        "submounts": own_submounts(fields, mounts, shared),
+        "scheduling": {**where, "priorityClassName": priority},
+        "podTemplate": _annotated(annotations),
+    }
+    leave_jail(fields, f"{volumes}.jail")
+    fields.ours(f"{volumes}.spool", "slurmd's spool is a folder of the pod")
+    return spec
+
+
+def has_workers(fields: ForeignFields) -> bool:
+    """Return whether a SlurmCluster has workers of its own."""
+    return bool(fields.look(f"{_WORKER}.size", int))
+
+
+def own_submounts(
+    fields: ForeignFields, mounts: Sequence[dict[str, Any]], shared: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the submounts that are not those of all nodes, and report one that differs from that of all nodes at its path."""
+    others = {each["path"]: each for each in shared}
+    for each in mounts:
+        if others.get(each["path"], each) != each:
+            reason = "login nodes have another volume at this path, and all nodes get that one"
+            fields.report.left(fields.place, f"submount {each['path']}", reason)
+    return [each for each in mounts if each["path"] not in others]
+
+
+def _annotated(annotations: dict[str, Any] | None) -> dict[str, Any]:
+    return {"metadata": {"annotations": annotations}} if annotations else {}
+
+
+def _share(fields: ForeignFields) -> str:
+    value = fields.look("spec", dict) or {}
+    text = str(value.get("maxUnavailable") or "")
+    if text:
+        fields.taken.add(("spec", "maxUnavailable"))
+        fields.report.carried(fields.place, f"spec.maxUnavailable: {text}"[:120], "spec.updateStrategy.maxUnavailable")
+    return text
