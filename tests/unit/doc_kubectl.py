@@ -42,6 +42,12 @@ KINDS = {
         "events",
         "storageclass",
     ),
+    # of the systems that `soperator import` reads
+    *(f"{each}.slurm.nebius.ai" for each in ("slurmclusters", "nodesets", "activechecks")),
+    *(
+        f"{each}.slinky.slurm.net"
+        for each in ("controllers", "nodesets", "loginsets", "restapis", "accountings", "tokens")
+    ),
 }
 KUBECTL = {
     *(

@@ -29,7 +29,7 @@ _LINES = {
 
 def capitalized_settings(fields: ForeignFields, path: str, extra: list[conf.Line]) -> None:
     """Add the settings of slurm.conf in a map, whose keys begin with a small letter, to the extra lines, and report them."""
-    for key, value in (fields.look(path, dict) or {}).items():
+    for key, value in (fields.peek(path, dict) or {}).items():
         if value is None:
             continue
         fields.taken.add((*path.split("."), key))
@@ -54,7 +54,7 @@ def accounting_spec(fields: ForeignFields, extra: list[conf.Line], used: set[str
         spec["mariadbOperator"] = _mariadb(fields)
         reason = "the database is new and empty: name the former one as externalDatabase to keep the history"
         fields.report.check(fields.place, "spec.accounting", reason)
-    elif not fields.look(f"{_HERE}.mariadbOperator.enabled", bool):
+    elif not fields.peek(f"{_HERE}.mariadbOperator.enabled", bool):
         fields.ours(f"{_HERE}.mariadbOperator", "an external database is used there")
     return spec, lines
 
@@ -62,7 +62,7 @@ def accounting_spec(fields: ForeignFields, extra: list[conf.Line], used: set[str
 def _slurmdbd_conf(fields: ForeignFields) -> tuple[dict[str, str], str]:
     purge, lines = dict[str, str](), list[conf.Line]()
     path = f"{_HERE}.slurmdbdConfig"
-    for key, value in (fields.look(path, dict) or {}).items():
+    for key, value in (fields.peek(path, dict) or {}).items():
         if key in _PURGES and (age := purge_age(str(value))):
             fields.taken.add((*path.split("."), key))
             fields.report.carried(fields.place, f"{path}.{key}: {value}", f"spec.accounting.purge.{_PURGES[key]}")
@@ -81,7 +81,7 @@ def _slurmdbd_conf(fields: ForeignFields) -> tuple[dict[str, str], str]:
 
 def _external(fields: ForeignFields) -> dict[str, Any]:
     path, target = f"{_HERE}.externalDB", "spec.accounting.externalDatabase"
-    if not fields.look(f"{path}.enabled", bool):
+    if not fields.peek(f"{path}.enabled", bool):
         fields.ours(path, "the external database is off there")
         return {}
     fields.carried(f"{path}.enabled", bool, target)
@@ -106,7 +106,7 @@ def _external(fields: ForeignFields) -> dict[str, Any]:
 
 def _mariadb(fields: ForeignFields) -> dict[str, Any]:
     path, target = f"{_HERE}.mariadbOperator", "spec.accounting.mariadbOperator"
-    if not fields.look(f"{path}.enabled", bool):
+    if not fields.peek(f"{path}.enabled", bool):
         fields.ours(path, "mariadb-operator is not used there")
         return {}
     fields.carried(f"{path}.enabled", bool, target)

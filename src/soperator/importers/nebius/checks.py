@@ -23,7 +23,7 @@ def health_check(fields: ForeignFields, cluster: str, texts: Mapping[str, Mappin
         fields.left("spec", reason)
         fields.rest(reasons.METADATA)
         return None
-    schedule = fields.look("spec.schedule", str) or ""
+    schedule = fields.peek("spec.schedule", str) or ""
     if schedule and schedule_fault(schedule):
         fields.left("spec.schedule", "it is no schedule of five fields: set when.schedule")
         schedule = ""
@@ -48,12 +48,12 @@ def health_check(fields: ForeignFields, cluster: str, texts: Mapping[str, Mappin
 
 def _script(fields: ForeignFields, texts: Mapping[str, Mapping[str, str]]) -> str:
     job = "spec.slurmJobSpec"
-    if text := fields.look(f"{job}.sbatchScript", str):
+    if text := fields.peek(f"{job}.sbatchScript", str):
         if text.startswith("#!/"):
             fields.check(f"{job}.sbatchScript", str, f"now spec.script: {_SCRIPT}")
             return text
         return ""
-    name = fields.look(f"{job}.sbatchScriptRefName", str) or ""
+    name = fields.peek(f"{job}.sbatchScriptRefName", str) or ""
     text = texts.get(name, {}).get("sbatch.sh", "")
     if text.startswith("#!/"):
         fields.check(f"{job}.sbatchScriptRefName", str, f"now spec.script: {_SCRIPT}")
@@ -62,7 +62,7 @@ def _script(fields: ForeignFields, texts: Mapping[str, Mapping[str, str]]) -> st
 
 
 def _most(fields: ForeignFields) -> str:
-    most = fields.look("spec.slurmJobSpec.maxNumberOfJobs", int)
+    most = fields.peek("spec.slurmJobSpec.maxNumberOfJobs", int)
     if most:
         fields.carried("spec.slurmJobSpec.maxNumberOfJobs", int, "spec.maxParallel")
     else:
@@ -77,7 +77,7 @@ def _drains(fields: ForeignFields) -> bool:
     for path in ("spec.reactions.drainSlurmNode", "spec.reactions.DrainSlurmNode"):
         if fields.carried(path, bool, "spec.onFailure"):
             return True
-    parts = (fields.look("spec", dict) or {}).get("failureReactions")
+    parts = (fields.peek("spec", dict) or {}).get("failureReactions")
     if isinstance(parts, dict) and parts.get("drainSlurmNode") is not None:
         fields.report.carried(fields.place, "spec.failureReactions.drainSlurmNode", "spec.onFailure")
         fields.taken.add(("spec", "failureReactions", "drainSlurmNode"))

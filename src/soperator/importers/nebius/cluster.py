@@ -37,9 +37,9 @@ def cluster_spec(
         "accounting": accounting,
         "metrics": _metrics(fields),
     }
-    if (fields.look("spec.maintenance", str) or "none") == "none":
+    if (fields.peek("spec.maintenance", str) or "none") == "none":
         fields.ours("spec.maintenance", "none is a cluster that runs")
-    if not fields.look("spec.pause", bool):
+    if not fields.peek("spec.pause", bool):
         fields.ours("spec.pause", "the cluster runs")
     report_filters(fields, used["filters"])
     report_sources(fields, named_sources(fields), used["sources"])
@@ -53,7 +53,7 @@ def _custom(fields: ForeignFields) -> list[conf.Line]:
 
 
 def _controller(fields: ForeignFields, used: set[str]) -> dict[str, Any]:
-    size = fields.look(f"{_CONTROLLER}.size", int) or 1
+    size = fields.peek(f"{_CONTROLLER}.size", int) or 1
     fields.carried(f"{_CONTROLLER}.size", int, "spec.controller.replicas")
     leave_jail(fields, f"{_CONTROLLER}.volumes.jail")
     return {
@@ -85,14 +85,14 @@ def _feature_sets(fields: ForeignFields) -> dict[str, str]:
     """Return the feature behind each nodeset of Slurm that workerFeatures defines."""
     found = {}
     for number in fields.indexes("spec.workerFeatures"):
-        name = fields.look(f"spec.workerFeatures[{number}].nodesetName", str)
+        name = fields.peek(f"spec.workerFeatures[{number}].nodesetName", str)
         if name:
-            found[name] = fields.look(f"spec.workerFeatures[{number}].name", str) or ""
+            found[name] = fields.peek(f"spec.workerFeatures[{number}].name", str) or ""
     return found
 
 
 def _mpi_conf(fields: ForeignFields) -> list[dict[str, str]]:
-    environment = fields.look("spec.mpiConfig.pmixEnv", str)
+    environment = fields.peek("spec.mpiConfig.pmixEnv", str)
     if not environment or '"' in environment or "\n" in environment:
         return []
     fields.check(
@@ -102,7 +102,7 @@ def _mpi_conf(fields: ForeignFields) -> list[dict[str, str]]:
 
 
 def _metrics(fields: ForeignFields) -> dict[str, Any]:
-    if not fields.look("spec.slurmNodes.exporter.enabled", bool):
+    if not fields.peek("spec.slurmNodes.exporter.enabled", bool):
         return {}
     fields.carried("spec.slurmNodes.exporter.enabled", bool, "spec.metrics.exporter")
     return {"exporter": {KEEP: True}}

@@ -72,7 +72,7 @@ def from_cluster(
 
 def has_workers(fields: ForeignFields) -> bool:
     """Return whether a SlurmCluster has workers of its own."""
-    return bool(fields.look(f"{_WORKER}.size", int))
+    return bool(fields.peek(f"{_WORKER}.size", int))
 
 
 def own_submounts(
@@ -92,7 +92,7 @@ def _annotated(annotations: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _share(fields: ForeignFields) -> str:
-    value = fields.look("spec", dict) or {}
+    value = fields.peek("spec", dict) or {}
     text = str(value.get("maxUnavailable") or "")
     if text:
         fields.taken.add(("spec", "maxUnavailable"))

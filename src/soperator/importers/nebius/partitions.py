@@ -35,8 +35,8 @@ def features(fields: ForeignFields, nodes: Nodes) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for number in fields.indexes("spec.workerFeatures"):
         here = f"spec.workerFeatures[{number}]"
-        name = fields.look(f"{here}.name", str) or ""
-        sets = covered(fields.look(f"{here}.hostlistExpr", str) or "", nodes, f"{fields.place}: {here}.hostlistExpr")
+        name = fields.peek(f"{here}.name", str) or ""
+        sets = covered(fields.peek(f"{here}.hostlistExpr", str) or "", nodes, f"{fields.place}: {here}.hostlistExpr")
         if sets is None:
             fields.left(here, _PART.replace("a partition over it", "give it the feature"))
             continue
@@ -49,7 +49,7 @@ def features(fields: ForeignFields, nodes: Nodes) -> dict[str, list[str]]:
 
 def partitions(fields: ForeignFields, nodes: Nodes, feature_sets: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return spec.partitions; empty for the default, which is one partition over all nodes. `feature_sets`: features by the name of their nodeset."""
-    kind = fields.look(f"{_HERE}.configType", str) or "default"
+    kind = fields.peek(f"{_HERE}.configType", str) or "default"
     fields.ours(f"{_HERE}.configType", "spec.partitions are data, and not lines")
     if kind == "custom":
         fields.left(f"{_HERE}.partitions", "configType is custom, so they are not in use")
@@ -100,8 +100,8 @@ def _structured(fields: ForeignFields, nodes: Nodes) -> list[dict[str, Any]]:
     found = []
     for number in fields.indexes(f"{_HERE}.partitions"):
         here = f"{_HERE}.partitions[{number}]"
-        refs = [str(each) for each in fields.look(f"{here}.nodeSetRefs", list) or []]
-        if not fields.look(f"{here}.isAll", bool) and not set(refs) & nodes.keys():
+        refs = [str(each) for each in fields.peek(f"{here}.nodeSetRefs", list) or []]
+        if not fields.peek(f"{here}.isAll", bool) and not set(refs) & nodes.keys():
             fields.left(here, "no NodeSet of the objects belongs to it, and spec.partitions would give it all of them")
             continue
         made: dict[str, Any] = {"name": fields.carried(f"{here}.name", str, "spec.partitions[].name")}

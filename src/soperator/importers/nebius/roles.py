@@ -10,16 +10,16 @@ _MAPS = ("nodeSelector", "affinity")
 
 def scheduling(fields: ForeignFields, role: str, target: str, used: set[str]) -> dict[str, Any]:
     """Return the scheduling of a role from the node filter that it names; `used` gets the name of the filter."""
-    name = fields.look(f"{role}.k8sNodeFilterName", str)
+    name = fields.peek(f"{role}.k8sNodeFilterName", str)
     if not name:
         return {}
     for number in fields.indexes("spec.k8sNodeFilters"):
         here = f"spec.k8sNodeFilters[{number}]"
-        if fields.look(f"{here}.name", str) == name:
+        if fields.peek(f"{here}.name", str) == name:
             fields.carried(f"{role}.k8sNodeFilterName", str, target)
             used.add(name)
-            maps = {key: fields.look(f"{here}.{key}", dict) for key in _MAPS}
-            return {**maps, "tolerations": fields.look(f"{here}.tolerations", list)}
+            maps = {key: fields.peek(f"{here}.{key}", dict) for key in _MAPS}
+            return {**maps, "tolerations": fields.peek(f"{here}.tolerations", list)}
     fields.left(f"{role}.k8sNodeFilterName", "no filter of spec.k8sNodeFilters has this name")
     return {}
 
@@ -28,7 +28,7 @@ def report_filters(fields: ForeignFields, used: set[str]) -> None:
     """Report the node filters that a role uses."""
     for number in fields.indexes("spec.k8sNodeFilters"):
         here = f"spec.k8sNodeFilters[{number}]"
-        if fields.look(f"{here}.name", str) not in used:
+        if fields.peek(f"{here}.name", str) not in used:
             continue
         fields.ours(f"{here}.name", "its rules are those of the roles that name it")
         for key in _MAPS:

@@ -19,7 +19,7 @@ def named_sources(fields: ForeignFields) -> Sources:
     """Return the volume sources of a SlurmCluster by name, each with its index."""
     found: dict[str, tuple[int, dict[str, Any]]] = {}
     for number in fields.indexes("spec.volumeSources"):
-        source = fields.look(f"spec.volumeSources[{number}]", dict) or {}
+        source = fields.peek(f"spec.volumeSources[{number}]", dict) or {}
         found[str(source.get("name", ""))] = (number, {key: value for key, value in source.items() if key != "name"})
     return found
 
@@ -32,7 +32,7 @@ def leave_jail(fields: ForeignFields, path: str) -> None:
 def new_claim(fields: ForeignFields, path: str, target: str) -> dict[str, Any]:
     """Return size and class of a claim from a template; empty for an existing volume, which is reported."""
     template = f"{path}.volumeClaimTemplateSpec"
-    size = fields.look(f"{template}.resources.requests", dict) or {}
+    size = fields.peek(f"{template}.resources.requests", dict) or {}
     made: dict[str, Any] = {}
     if "storage" in size:
         made["size"] = fields.carried(f"{template}.resources.requests.storage", str, f"{target}.size")
@@ -49,7 +49,7 @@ def submounts(fields: ForeignFields, path: str, sources: Sources, used: set[str]
     for number in fields.indexes(path):
         here = f"{path}[{number}]"
         mount = _mount(fields, here)
-        name = fields.look(f"{here}.volumeSourceName", str)
+        name = fields.peek(f"{here}.volumeSourceName", str)
         if name:
             fields.carried(f"{here}.volumeSourceName", str, "the source of a submount")
             used.add(name)
@@ -58,7 +58,7 @@ def submounts(fields: ForeignFields, path: str, sources: Sources, used: set[str]
             or fields.carried(f"{here}.volumeSource", dict, "the source of a submount")
             or {}
         )
-        template = fields.look(f"{here}.volumeClaimTemplateSpec", dict)
+        template = fields.peek(f"{here}.volumeClaimTemplateSpec", dict)
         if template and not source:
             reason = "now a volume of kind ephemeral: each pod gets a new claim, which ends with the pod"
             fields.check(f"{here}.volumeClaimTemplateSpec", dict, reason)

@@ -89,7 +89,7 @@ class ForeignFields:
     report: ImportReport
     taken: set[Path] = field(default_factory=set)
 
-    def look(self, path: str, kind: type[T]) -> T | None:
+    def peek(self, path: str, kind: type[T]) -> T | None:
         """Return a value without taking it; None if it is absent or null. Raises UnreadableInputError for a value of another kind."""
         value: Any = self.data
         for step in steps_of(path):
@@ -123,7 +123,7 @@ class ForeignFields:
     def read(self, path: str) -> str:
         """Take a text of which each setting is reported by itself; empty if it is absent."""
         self.taken.add(steps_of(path))
-        return self.look(path, str) or ""
+        return self.peek(path, str) or ""
 
     def quantities(self, path: str, target: str) -> dict[str, str]:
         """Take a map of quantities; numbers become texts."""
@@ -137,7 +137,7 @@ class ForeignFields:
 
     def indexes(self, path: str) -> range:
         """Return the indexes of a list."""
-        return range(len(self.look(path, list) or []))
+        return range(len(self.peek(path, list) or []))
 
     def rest(self, reasons: Reasons) -> None:
         """Report every value that was not taken: by the longest of the paths in `reasons` above it, else as unknown."""
@@ -153,7 +153,7 @@ class ForeignFields:
             self.report.entries.append(ReportEntry(outcome, self.place, setting_text(path, value), reason))
 
     def _take(self, path: str, kind: type[T], outcome: Outcome, reason: str) -> T | None:
-        value, steps = self.look(path, kind), steps_of(path)
+        value, steps = self.peek(path, kind), steps_of(path)
         if value is not None:
             self.taken.add(steps)
             for each, leaf in _leaves(value, steps):
