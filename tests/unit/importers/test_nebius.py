@@ -191,12 +191,21 @@ class TestChecks:
 @pytest.mark.parametrize(
     ("objects", "message"),
     [
-        ([each for each in OBJECTS if each.kind != "SlurmCluster"], "the objects have 0 SlurmClusters (none): give the objects of one cluster"),
+        (
+            [each for each in OBJECTS if each.kind != "SlurmCluster"],
+            "the objects have 0 SlurmClusters (none): give the objects of one cluster",
+        ),
         ([*OBJECTS, OBJECTS[0]], "the objects have 2 SlurmClusters (lab, lab): give the objects of one cluster"),
-        (changed(OBJECTS, CLUSTER, "spec.slurmNodes.login.size", "two"), f"{CLUSTER}: spec.slurmNodes.login.size: two: it is not a whole number: correct it"),
-        (changed(OBJECTS, CLUSTER, "spec.volumeSources", 3), "SlurmCluster lab: spec.volumeSources: 3: it is not a list: correct it"),
+        (
+            changed(OBJECTS, CLUSTER, "spec.slurmNodes.login.size", "two"),
+            f"{CLUSTER}: spec.slurmNodes.login.size: two: it is not a whole number: correct it",
+        ),
+        (
+            changed(OBJECTS, CLUSTER, "spec.volumeSources", 3),
+            "SlurmCluster lab: spec.volumeSources: 3: it is not a list: correct it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_one_sentence(objects, message):
     """With the object, the field and the value."""
     with pytest.raises(UnreadableInputError) as error:

@@ -3,13 +3,13 @@
 from typing import Any
 
 from soperator.importers.nebius.roles import resources, scheduling
-from soperator.importers.parts.fields import ForeignFields
+from soperator.importers.parts.fields import ForeignFields, steps_of
 from soperator.importers.parts.free_settings import add_free, shown
 from soperator.importers.parts.purge import purge_age
 from soperator.importers.parts.report import KEEP
 from soperator.slurm import conf
 
-_HERE = "spec.slurmNodes.accounting"
+_HERE = "slurmNodes.accounting"
 _PURGES = {
     "purgeEventAfter": "events",
     "purgeJobAfter": "jobs",
@@ -32,10 +32,10 @@ def capitalized_settings(fields: ForeignFields, path: str, extra: list[conf.Line
     for key, value in (fields.peek(path, dict) or {}).items():
         if value is None:
             continue
-        fields.taken.add((*path.split("."), key))
+        fields.taken.add(steps_of(f"{path}.{key}"))
         name, text = f"{key[:1].upper()}{key[1:]}", str(value)
         if text:
-            add_free(extra, (fields.place, name, text, f"{path}.{shown(key, text)}"), fields.report)
+            add_free(extra, (fields.place, name, text, f"spec.{path}.{shown(key, text)}"), fields.report)
 
 
 def accounting_spec(fields: ForeignFields, extra: list[conf.Line], used: set[str]) -> tuple[dict[str, Any], str]:
@@ -64,12 +64,12 @@ def _slurmdbd_conf(fields: ForeignFields) -> tuple[dict[str, str], str]:
     path = f"{_HERE}.slurmdbdConfig"
     for key, value in (fields.peek(path, dict) or {}).items():
         if key in _PURGES and (age := purge_age(str(value))):
-            fields.taken.add((*path.split("."), key))
-            fields.report.carried(fields.place, f"{path}.{key}: {value}", f"spec.accounting.purge.{_PURGES[key]}")
+            fields.taken.add(steps_of(f"{path}.{key}"))
+            fields.report.carried(fields.place, f"spec.{path}.{key}: {value}", f"spec.accounting.purge.{_PURGES[key]}")
             purge[_PURGES[key]] = age
         elif key in _LINES and value not in (None, ""):
-            fields.taken.add((*path.split("."), key))
-            fields.report.carried(fields.place, f"{path}.{key}: {value}"[:120], "spec.config.extraLines.slurmdbd")
+            fields.taken.add(steps_of(f"{path}.{key}"))
+            fields.report.carried(fields.place, f"spec.{path}.{key}: {value}"[:120], "spec.config.extraLines.slurmdbd")
             lines.append(conf.Line(((_LINES[key], str(value)),)))
         elif key.startswith("archive"):
             fields.left(

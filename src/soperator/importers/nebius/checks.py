@@ -5,7 +5,7 @@ from typing import Any
 
 from soperator.api.validation.schedule import schedule_fault
 from soperator.importers.nebius import reasons
-from soperator.importers.parts.fields import ForeignFields
+from soperator.importers.parts.fields import ForeignFields, steps_of, text_of_path
 
 _SCRIPT = (
     "the script runs as root on each node: exit code 1 with the cause in the last line of its output is a failure, any other code but 0 "
@@ -20,25 +20,25 @@ def health_check(fields: ForeignFields, cluster: str, texts: Mapping[str, Mappin
         reason = (
             "it runs no script of the objects as a job of Slurm: write a HealthCheck, or a custom check of spec.health"
         )
-        fields.left("spec", reason)
+        fields.left("", reason)
         fields.rest(reasons.METADATA)
         return None
-    schedule = fields.peek("spec.schedule", str) or ""
+    schedule = fields.peek("schedule", str) or ""
     if schedule and schedule_fault(schedule):
-        fields.left("spec.schedule", "it is no schedule of five fields: set when.schedule")
+        fields.left("schedule", "it is no schedule of five fields: set when.schedule")
         schedule = ""
-    fields.carried("spec.schedule", str, "spec.when.schedule")
-    fields.ours("spec.slurmClusterRefName", "it is spec.clusterRef")
-    limit = fields.carried("spec.activeDeadlineSeconds", int, "spec.timeLimit, in whole minutes")
+    fields.carried("schedule", str, "spec.when.schedule")
+    fields.ours("slurmClusterRefName", "it is spec.clusterRef")
+    limit = fields.carried("activeDeadlineSeconds", int, "spec.timeLimit, in whole minutes")
     spec = {
         "clusterRef": {"name": cluster},
         "script": script,
         "when": {
             "schedule": schedule,
-            "afterCreation": fields.carried("spec.runAfterCreation", bool, "spec.when.afterCreation"),
+            "afterCreation": fields.carried("runAfterCreation", bool, "spec.when.afterCreation"),
         },
         "timeLimit": f"{max(1, -(-limit // 60))}m" if limit else "",
-        "suspend": fields.carried("spec.suspend", bool, "spec.suspend"),
+        "suspend": fields.carried("suspend", bool, "spec.suspend"),
         "maxParallel": _most(fields),
         "onFailure": "Drain" if _drains(fields) else "Report",
     }
@@ -47,7 +47,7 @@ def health_check(fields: ForeignFields, cluster: str, texts: Mapping[str, Mappin
 
 
 def _script(fields: ForeignFields, texts: Mapping[str, Mapping[str, str]]) -> str:
-    job = "spec.slurmJobSpec"
+    job = "slurmJobSpec"
     if text := fields.peek(f"{job}.sbatchScript", str):
         if text.startswith("#!/"):
             fields.check(f"{job}.sbatchScript", str, f"now spec.script: {_SCRIPT}")
@@ -62,24 +62,22 @@ def _script(fields: ForeignFields, texts: Mapping[str, Mapping[str, str]]) -> st
 
 
 def _most(fields: ForeignFields) -> str:
-    most = fields.peek("spec.slurmJobSpec.maxNumberOfJobs", int)
+    most = fields.peek("slurmJobSpec.maxNumberOfJobs", int)
     if most:
-        fields.carried("spec.slurmJobSpec.maxNumberOfJobs", int, "spec.maxParallel")
+        fields.carried("slurmJobSpec.maxNumberOfJobs", int, "spec.maxParallel")
     else:
-        fields.ours(
-            "spec.slurmJobSpec.maxNumberOfJobs", "0 is no limit there: here spec.maxParallel is 10% of the nodes"
-        )
+        fields.ours("slurmJobSpec.maxNumberOfJobs", "0 is no limit there: here spec.maxParallel is 10% of the nodes")
     return str(most) if most else ""
 
 
 def _drains(fields: ForeignFields) -> bool:
     """Return whether a failed check drains its node: by a flag of older releases, or by a map of newer ones."""
-    for path in ("spec.reactions.drainSlurmNode", "spec.reactions.DrainSlurmNode"):
+    for path in ("reactions.drainSlurmNode", "reactions.DrainSlurmNode"):
         if fields.carried(path, bool, "spec.onFailure"):
             return True
-    parts = (fields.peek("spec", dict) or {}).get("failureReactions")
-    if isinstance(parts, dict) and parts.get("drainSlurmNode") is not None:
-        fields.report.carried(fields.place, "spec.failureReactions.drainSlurmNode", "spec.onFailure")
-        fields.taken.add(("spec", "failureReactions", "drainSlurmNode"))
-        return True
-    return False
+    path = "failureReactions.drainSlurmNode"
+    if fields.peek(path, dict) is None:
+        return False
+    fields.taken.add(steps_of(path))
+    fields.report.carried(fields.place, text_of_path(steps_of(path)), "spec.onFailure")
+    return True

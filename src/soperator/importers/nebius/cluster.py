@@ -12,7 +12,7 @@ from soperator.importers.parts.free_settings import free_lines
 from soperator.importers.parts.report import KEEP
 from soperator.slurm import conf
 
-_LOGIN, _CONTROLLER = "spec.slurmNodes.login", "spec.slurmNodes.controller"
+_LOGIN, _CONTROLLER = "slurmNodes.login", "slurmNodes.controller"
 
 
 def login_submounts(fields: ForeignFields, used: dict[str, set[str]]) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def cluster_spec(
 ) -> dict[str, Any]:
     """Return the spec of a SlurmCluster, and report every field. `used` has the filters and sources that other roles use."""
     extra: list[conf.Line] = []
-    capitalized_settings(fields, "spec.slurmConfig", extra)
+    capitalized_settings(fields, "slurmConfig", extra)
     accounting, slurmdbd = accounting_spec(fields, extra, used["filters"])
     extra += _custom(fields)
     spec = {
@@ -37,10 +37,10 @@ def cluster_spec(
         "accounting": accounting,
         "metrics": _metrics(fields),
     }
-    if (fields.peek("spec.maintenance", str) or "none") == "none":
-        fields.ours("spec.maintenance", "none is a cluster that runs")
-    if not fields.peek("spec.pause", bool):
-        fields.ours("spec.pause", "the cluster runs")
+    if (fields.peek("maintenance", str) or "none") == "none":
+        fields.ours("maintenance", "none is a cluster that runs")
+    if not fields.peek("pause", bool):
+        fields.ours("pause", "the cluster runs")
     report_filters(fields, used["filters"])
     report_sources(fields, named_sources(fields), used["sources"])
     fields.rest(reasons.CLUSTER)
@@ -48,8 +48,8 @@ def cluster_spec(
 
 
 def _custom(fields: ForeignFields) -> list[conf.Line]:
-    path = "spec.customSlurmConfig"
-    return free_lines(fields.read(path), f"{fields.place}: {path}", fields.report)
+    path = "customSlurmConfig"
+    return free_lines(fields.read(path), fields.where(path), fields.report)
 
 
 def _controller(fields: ForeignFields, used: set[str]) -> dict[str, Any]:
@@ -84,25 +84,23 @@ def _login(fields: ForeignFields, used: set[str]) -> dict[str, Any]:
 def _feature_sets(fields: ForeignFields) -> dict[str, str]:
     """Return the feature behind each nodeset of Slurm that workerFeatures defines."""
     found = {}
-    for number in fields.indexes("spec.workerFeatures"):
-        name = fields.peek(f"spec.workerFeatures[{number}].nodesetName", str)
+    for number in fields.indexes("workerFeatures"):
+        name = fields.peek(f"workerFeatures[{number}].nodesetName", str)
         if name:
-            found[name] = fields.peek(f"spec.workerFeatures[{number}].name", str) or ""
+            found[name] = fields.peek(f"workerFeatures[{number}].name", str) or ""
     return found
 
 
 def _mpi_conf(fields: ForeignFields) -> list[dict[str, str]]:
-    environment = fields.peek("spec.mpiConfig.pmixEnv", str)
+    environment = fields.peek("mpiConfig.pmixEnv", str)
     if not environment or '"' in environment or "\n" in environment:
         return []
-    fields.check(
-        "spec.mpiConfig.pmixEnv", str, "now mpi.conf in spec.config.files: interfaces of pods may have other names"
-    )
+    fields.check("mpiConfig.pmixEnv", str, "now mpi.conf in spec.config.files: interfaces of pods may have other names")
     return [{"name": "mpi.conf", "text": conf.render([conf.line(PMIxEnv=environment)])}]
 
 
 def _metrics(fields: ForeignFields) -> dict[str, Any]:
-    if not fields.peek("spec.slurmNodes.exporter.enabled", bool):
+    if not fields.peek("slurmNodes.exporter.enabled", bool):
         return {}
-    fields.carried("spec.slurmNodes.exporter.enabled", bool, "spec.metrics.exporter")
+    fields.carried("slurmNodes.exporter.enabled", bool, "spec.metrics.exporter")
     return {"exporter": {KEEP: True}}

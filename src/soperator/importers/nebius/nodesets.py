@@ -11,34 +11,30 @@ from soperator.importers.parts.node_settings import read_node_text
 
 #: The name of the NodeSet for workers of the SlurmCluster itself; their nodes have this name too.
 WORKER = "worker"
-_WORKER = "spec.slurmNodes.worker"
+_WORKER = "slurmNodes.worker"
 
 
 def from_nodeset(fields: ForeignFields, features: Sequence[str], shared: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the spec of a NodeSet, and report every field. `shared` are the submounts of all nodes, which it does not repeat."""
-    text = read_node_text(
-        fields.read("spec.nodeConfig.static"), f"{fields.place}: spec.nodeConfig.static", fields.report
-    )
-    own = [str(each) for each in fields.carried("spec.nodeConfig.features", list, "spec.features") or []]
-    volumes = "spec.slurmd.volumes"
+    text = read_node_text(fields.read("nodeConfig.static"), fields.where("nodeConfig.static"), fields.report)
+    own = [str(each) for each in fields.carried("nodeConfig.features", list, "spec.features") or []]
+    volumes = "slurmd.volumes"
     spec = {
-        "replicas": fields.carried("spec.replicas", int, "spec.replicas"),
-        **worker_size(fields, "spec.slurmd.resources"),
+        "replicas": fields.carried("replicas", int, "spec.replicas"),
+        **worker_size(fields, "slurmd.resources"),
         "features": list(dict.fromkeys([*own, *features, *text.features])),
         "weight": text.weight,
         "extraConf": text.extra,
         "shmSize": fields.carried(f"{volumes}.sharedMemorySize", str, "spec.shmSize"),
         "submounts": own_submounts(fields, submounts(fields, f"{volumes}.jailSubMounts", {}, set()), shared),
         "scheduling": {
-            "nodeSelector": fields.carried("spec.nodeSelector", dict, "spec.scheduling.nodeSelector"),
-            "affinity": fields.carried("spec.affinity", dict, "spec.scheduling.affinity"),
-            "tolerations": fields.carried("spec.tolerations", list, "spec.scheduling.tolerations"),
-            "priorityClassName": fields.carried("spec.priorityClass", str, "spec.scheduling.priorityClassName"),
+            "nodeSelector": fields.carried("nodeSelector", dict, "spec.scheduling.nodeSelector"),
+            "affinity": fields.carried("affinity", dict, "spec.scheduling.affinity"),
+            "tolerations": fields.carried("tolerations", list, "spec.scheduling.tolerations"),
+            "priorityClassName": fields.carried("priorityClass", str, "spec.scheduling.priorityClassName"),
         },
-        "podTemplate": _annotated(
-            fields.carried("spec.workerAnnotations", dict, "spec.podTemplate.metadata.annotations")
-        ),
-        "updateStrategy": {"maxUnavailable": _share(fields)},
+        "podTemplate": _annotated(fields.carried("workerAnnotations", dict, "spec.podTemplate.metadata.annotations")),
+        "updateStrategy": {"maxUnavailable": fields.share("maxUnavailable", "spec.updateStrategy.maxUnavailable")},
     }
     leave_jail(fields, f"{volumes}.jail")
     fields.rest(reasons.NODESET)
@@ -89,12 +85,3 @@ def own_submounts(
 
 def _annotated(annotations: dict[str, Any] | None) -> dict[str, Any]:
     return {"metadata": {"annotations": annotations}} if annotations else {}
-
-
-def _share(fields: ForeignFields) -> str:
-    value = fields.peek("spec", dict) or {}
-    text = str(value.get("maxUnavailable") or "")
-    if text:
-        fields.taken.add(("spec", "maxUnavailable"))
-        fields.report.carried(fields.place, f"spec.maxUnavailable: {text}"[:120], "spec.updateStrategy.maxUnavailable")
-    return text

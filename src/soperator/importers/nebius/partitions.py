@@ -10,7 +10,7 @@ from soperator.importers.parts.report import UnreadableInputError
 from soperator.slurm import hostlist
 from soperator.slurm.conf import LogicalLine, logical_lines
 
-_HERE = "spec.partitionConfiguration"
+_HERE = "partitionConfiguration"
 _PART = "it names a part of the nodes of a NodeSet: make a NodeSet of them, and a partition over it"
 Nodes = Mapping[str, frozenset[str]]
 
@@ -33,10 +33,10 @@ def covered(said: str, nodes: Nodes, place: str) -> list[str] | None:
 def features(fields: ForeignFields, nodes: Nodes) -> dict[str, list[str]]:
     """Return the features of each NodeSet from workerFeatures, and report them; those over a part of a NodeSet are left out."""
     found: dict[str, list[str]] = {}
-    for number in fields.indexes("spec.workerFeatures"):
-        here = f"spec.workerFeatures[{number}]"
+    for number in fields.indexes("workerFeatures"):
+        here = f"workerFeatures[{number}]"
         name = fields.peek(f"{here}.name", str) or ""
-        sets = covered(fields.peek(f"{here}.hostlistExpr", str) or "", nodes, f"{fields.place}: {here}.hostlistExpr")
+        sets = covered(fields.peek(f"{here}.hostlistExpr", str) or "", nodes, fields.where(f"{here}.hostlistExpr"))
         if sets is None:
             fields.left(here, _PART.replace("a partition over it", "give it the feature"))
             continue
@@ -67,7 +67,7 @@ def _from_lines(fields: ForeignFields, nodes: Nodes, feature_sets: Mapping[str, 
     found: list[dict[str, Any]] = []
     for number in fields.indexes(f"{_HERE}.rawConfig"):
         path = f"{_HERE}.rawConfig[{number}]"
-        place = f"{fields.place}: {path}"
+        place = fields.where(path)
         text = fields.read(path)
         for line in logical_lines(text):
             if line.rest or line.include or not line.pairs or line.pairs[0][0].lower() != "partitionname":
@@ -111,14 +111,14 @@ def _structured(fields: ForeignFields, nodes: Nodes) -> list[dict[str, Any]]:
         for each in refs:
             if each not in nodes:
                 fields.report.left(
-                    fields.place, f"{here}.nodeSetRefs: {each}", "no NodeSet of the objects has this name"
+                    fields.place, f"spec.{here}.nodeSetRefs: {each}", "no NodeSet of the objects has this name"
                 )
         fields.left(f"{here}.topologyRef", "a cluster has one topology: see spec.topology")
         text = fields.read(f"{here}.config")
         for line in logical_lines(text):
-            report_options(line.pairs, f"{fields.place}: {here}.config", fields.report)
+            report_options(line.pairs, fields.where(f"{here}.config"), fields.report)
             if line.rest:
-                fields.report.left(f"{fields.place}: {here}.config", line.rest[:120], "Slurm reads Key=Value only")
+                fields.report.left(fields.where(f"{here}.config"), line.rest[:120], "Slurm reads Key=Value only")
             made |= _options(line.pairs)
         found.append(made)
     return found

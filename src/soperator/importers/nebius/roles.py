@@ -13,21 +13,21 @@ def scheduling(fields: ForeignFields, role: str, target: str, used: set[str]) ->
     name = fields.peek(f"{role}.k8sNodeFilterName", str)
     if not name:
         return {}
-    for number in fields.indexes("spec.k8sNodeFilters"):
-        here = f"spec.k8sNodeFilters[{number}]"
+    for number in fields.indexes("k8sNodeFilters"):
+        here = f"k8sNodeFilters[{number}]"
         if fields.peek(f"{here}.name", str) == name:
             fields.carried(f"{role}.k8sNodeFilterName", str, target)
             used.add(name)
             maps = {key: fields.peek(f"{here}.{key}", dict) for key in _MAPS}
             return {**maps, "tolerations": fields.peek(f"{here}.tolerations", list)}
-    fields.left(f"{role}.k8sNodeFilterName", "no filter of spec.k8sNodeFilters has this name")
+    fields.left(f"{role}.k8sNodeFilterName", "no filter among k8sNodeFilters has this name")
     return {}
 
 
 def report_filters(fields: ForeignFields, used: set[str]) -> None:
     """Report the node filters that a role uses."""
-    for number in fields.indexes("spec.k8sNodeFilters"):
-        here = f"spec.k8sNodeFilters[{number}]"
+    for number in fields.indexes("k8sNodeFilters"):
+        here = f"k8sNodeFilters[{number}]"
         if fields.peek(f"{here}.name", str) not in used:
             continue
         fields.ours(f"{here}.name", "its rules are those of the roles that name it")

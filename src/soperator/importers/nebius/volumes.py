@@ -18,8 +18,8 @@ _STATE = "slurmctld cannot read the state of a newer Slurm, so the cluster begin
 def named_sources(fields: ForeignFields) -> Sources:
     """Return the volume sources of a SlurmCluster by name, each with its index."""
     found: dict[str, tuple[int, dict[str, Any]]] = {}
-    for number in fields.indexes("spec.volumeSources"):
-        source = fields.peek(f"spec.volumeSources[{number}]", dict) or {}
+    for number in fields.indexes("volumeSources"):
+        source = fields.peek(f"volumeSources[{number}]", dict) or {}
         found[str(source.get("name", ""))] = (number, {key: value for key, value in source.items() if key != "name"})
     return found
 
@@ -64,9 +64,9 @@ def submounts(fields: ForeignFields, path: str, sources: Sources, used: set[str]
             fields.check(f"{here}.volumeClaimTemplateSpec", dict, reason)
             source = {"ephemeral": {"volumeClaimTemplate": {"spec": template}}}
         if not source:
-            fields.report.left(fields.place, here, "its volume is not among the objects: add it to submounts")
+            fields.report.left(fields.place, f"spec.{here}", "its volume is not among the objects: add it to submounts")
             continue
-        volume = with_source(source, mount, fields.report, f"{fields.place}: {here}")
+        volume = with_source(source, mount, fields.report, fields.where(here))
         found.append({**mount, **volume})
     return found
 
@@ -97,7 +97,7 @@ def with_source(source: Mapping[str, Any], mount: dict[str, Any], report: Import
 def report_sources(fields: ForeignFields, sources: Sources, used: set[str]) -> None:
     """Report the sources: those of submounts, and the others, which nothing uses here."""
     for name, (number, _) in sources.items():
-        path = f"spec.volumeSources[{number}]"
+        path = f"volumeSources[{number}]"
         if name in used:
             fields.carried(path, dict, "the source of a submount")
         else:

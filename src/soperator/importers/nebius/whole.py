@@ -45,9 +45,9 @@ def _converted(
         report.check(cluster.place, "metadata.name", f"now {name}: records in the database have the former name")
     sets = {each.name: ForeignFields(each.place, each.data, report) for each in mine if each.kind == "NodeSet"}
     new_names = _new_names(sets, report)
-    counts = {new_names[old]: each.peek("spec.replicas", int) or 1 for old, each in sets.items()}
+    counts = {new_names[old]: each.peek("replicas", int) or 1 for old, each in sets.items()}
     if has_workers(fields):
-        new_names[WORKER], counts[WORKER] = WORKER, fields.peek("spec.slurmNodes.worker.size", int) or 1
+        new_names[WORKER], counts[WORKER] = WORKER, fields.peek("slurmNodes.worker.size", int) or 1
     nodes, used = nodes_of(counts), {"filters": set[str](), "sources": set[str]()}
     shared, mine_features = login_submounts(fields, used), features(fields, nodes)
     specs = {

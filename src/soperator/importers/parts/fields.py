@@ -1,7 +1,7 @@
 """Objects of another system, of which every field is taken or reported.
 
-An importer takes fields by their paths. `rest` reports what it has not taken in the end, so that a field of a newer release is not lost. Fields that
-Kubernetes itself fills in, and the status, are not settings and not reported.
+An importer takes fields by their paths below spec. `rest` reports what it has not taken in the end, so that a field of a newer release is not
+lost. Fields that Kubernetes itself fills in, and the status, are not settings and not reported.
 """
 
 import re
@@ -100,7 +100,9 @@ class ForeignFields:
         if value is None:
             return None
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            message = f"{self.place}: {path}: {str(value)[:80]}: it is not {_KINDS[kind]}: correct it"
+            message = (
+                f"{self.place}: {text_of_path(steps_of(path))}: {str(value)[:80]}: it is not {_KINDS[kind]}: correct it"
+            )
             raise UnreadableInputError(message)
         return value
 
@@ -120,10 +122,24 @@ class ForeignFields:
         """Take a value, of any kind, that is not carried over."""
         self._skip(path, Outcome.LEFT, reason)
 
+    def share(self, path: str, target: str) -> str:
+        """Take a number or a percentage as a text; empty if it is absent."""
+        steps = steps_of(path)
+        value = (self.peek(path.rpartition(".")[0], dict) or {}).get(str(steps[-1]))
+        if value is None or isinstance(value, bool) or not isinstance(value, str | int):
+            return ""
+        self.taken.add(steps)
+        self.report.carried(self.place, setting_text(steps, value), target)
+        return str(value)
+
     def read(self, path: str) -> str:
         """Take a text of which each setting is reported by itself; empty if it is absent."""
         self.taken.add(steps_of(path))
         return self.peek(path, str) or ""
+
+    def where(self, path: str) -> str:
+        """Return the place of a field for entries about parts of its value."""
+        return f"{self.place}: {text_of_path(steps_of(path))}"
 
     def quantities(self, path: str, target: str) -> dict[str, str]:
         """Take a map of quantities; numbers become texts."""
@@ -131,7 +147,7 @@ class ForeignFields:
         for key, value in found.items():
             if isinstance(value, bool) or not isinstance(value, str | int | float):
                 raise UnreadableInputError(
-                    f"{self.place}: {path}.{key}: {str(value)[:80]}: it is not a quantity: correct it"
+                    f"{self.place}: {text_of_path((*steps_of(path), key))}: {str(value)[:80]}: it is not a quantity: correct it"
                 )
         return {str(key): str(value) for key, value in found.items()}
 
@@ -176,8 +192,8 @@ def in_order(entries: Sequence[ReportEntry], objects: Sequence[ForeignObject]) -
 
 
 def steps_of(path: str) -> Path:
-    """Return the steps of a path such as `spec.volumes[0].name`."""
-    found: list[str | int] = []
+    """Return the steps of a path below spec, such as `volumes[0].name`; empty for spec itself."""
+    found: list[str | int] = ["spec"]
     for name, index in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
         found.append(int(index) if index else name)
     return tuple(found)
@@ -211,8 +227,8 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _reason(path: Path, reasons: Reasons) -> tuple[Outcome, str]:
-    """Return the outcome and the reason for a path; in the keys of `reasons` a star stands for one name, and indexes are left out."""
-    names = [step for step in path if isinstance(step, str)]
+    """Return the outcome and the reason for a path; in the keys of `reasons`, which are below spec, a star stands for one name."""
+    names = [step for step in path[path[0] == "spec" :] if isinstance(step, str)]
     for length in range(len(names), 0, -1):
         for pattern, found in reasons.items():
             words = pattern.split(".")
