@@ -26,6 +26,8 @@ BUILD = REPOSITORY / "build"
 #: The address under which a release is published, for krew's manifest; `krew install --archive` needs none.
 ADDRESS = "RELEASE_URL"
 _NO_ADDRESS = "https://release-url-is-not-set.invalid"
+#: Pins the setuptools with which pip builds a wheel of the repository.
+BUILDER = {"PIP_CONSTRAINT": str(REPOSITORY / "requirements/build.txt")}
 #: Runs after unpacking, before the first import.
 PREAMBLE = """\
 #!/usr/bin/env python3
@@ -63,7 +65,7 @@ def build(folder: Path) -> Path:
     ]
     _run([*pip, "--require-hashes", f"--requirement={REPOSITORY}/requirements/runtime.txt"])
     shutil.rmtree(REPOSITORY / "build/lib", ignore_errors=True)  # setuptools packs what a former build has left there
-    _run([*pip, "--no-deps", "--upgrade", str(REPOSITORY)])
+    _run([*pip, "--no-deps", "--upgrade", str(REPOSITORY)], os.environ | BUILDER)
     _forget_the_build(staged)
     preamble = folder / "preamble.py"
     preamble.write_text(PREAMBLE.format(made_for=(sys.version_info[0], sys.version_info[1], platform.machine())))
@@ -84,13 +86,15 @@ def build(folder: Path) -> Path:
 
 
 def _forget_the_build(staged: Path) -> None:
-    """Remove what names this machine: pip's start scripts have the path of this Python, and direct_url.json that of the repository."""
+    """Remove what differs by machine: paths of this Python in pip's start scripts, of the repository in direct_url.json, and the umask in modes."""
     shutil.rmtree(staged / "bin", ignore_errors=True)
     for path in staged.glob("*.dist-info/direct_url.json"):
         path.unlink()
     for path in staged.glob("*.dist-info/RECORD"):
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(line for line in lines if not re.match(r"(\.\./)*bin/|[^,]*/direct_url\.json,", line)))
+    for path in staged.rglob("*"):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 
 
 def write_plugin(folder: Path, program: Path, address: str) -> Path:
@@ -130,8 +134,8 @@ def manifest(digest: str, address: str) -> dict[str, object]:
     }
 
 
-def _run(words: list[str]) -> None:
-    done = subprocess.run(words, cwd=REPOSITORY, check=False)
+def _run(words: list[str], environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(words, cwd=REPOSITORY, env=environment, check=False)
     if done.returncode:
         sys.exit(f"{words[0]} ended with {done.returncode}; its errors are above.")
 

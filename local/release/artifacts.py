@@ -3,8 +3,10 @@
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,11 +21,23 @@ URL = "RELEASE_URL"
 def write_wheel(folder: Path) -> Path:
     """Write the wheel of what is committed or changed in src, and return its path."""
     shutil.rmtree(REPOSITORY / "build/lib", ignore_errors=True)  # setuptools packs what a former build has left there
-    environment = os.environ | {"SOURCE_DATE_EPOCH": str(tools.commit_time())}
+    environment = os.environ | zipapp.BUILDER | {"SOURCE_DATE_EPOCH": str(tools.commit_time())}
     words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
     tools.run([*words, f"--wheel-dir={folder}", str(REPOSITORY)], environment=environment)
     (wheel,) = folder.glob("*.whl")
+    set_modes(wheel)
     return wheel
+
+
+def set_modes(archive: Path) -> None:
+    """Write a zip archive again with mode 0644 for each file, because setuptools takes the modes that the umask of the checkout has left."""
+    new = archive.with_suffix(".new")
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as packed:
+        for entry in old.infolist():
+            same = zipfile.ZipInfo(entry.filename, entry.date_time)
+            same.compress_type, same.external_attr = zipfile.ZIP_DEFLATED, (stat.S_IFREG | 0o644) << 16
+            packed.writestr(same, old.read(entry))
+    new.replace(archive)
 
 
 def write_program(folder: Path) -> Path:

@@ -54,10 +54,11 @@ class Made:
     def prefix(self) -> str:
         return self.environment["REGISTRY"]
 
-    def again(self, into: Path) -> Path:
-        """Make it once more, and publish it again, from a folder of temporary files of its own."""
+    def again(self, into: Path, tree: Path = ROOT) -> Path:
+        """Make it in another folder and publish it, by the code of a checkout."""
         command = [sys.executable, "-m", "local.release", __version__, "--changed", "--into", str(into)]
-        subprocess.run(command, cwd=ROOT, env=self.environment, check=True, timeout=800)
+        code = {"PYTHONPATH": f"{tree / 'src'}:{tree}"}
+        subprocess.run(command, cwd=tree, env=self.environment | code, check=True, timeout=800)
         return into / __version__
 
     def digests(self) -> dict[str, str]:
@@ -224,6 +225,15 @@ def test_nothing_names_this_machine(made: Made, pulled: Path) -> None:
     assert "localhost/" not in json.dumps([rendered(pulled / name) for name in charts.NAMES])
 
 
+def test_the_wheel_is_built_with_the_pinned_setuptools(made: Made) -> None:
+    """Its own list of files says which one has written it."""
+    (path,) = made.folder.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        (name,) = (each for each in wheel.namelist() if each.endswith(".dist-info/WHEEL"))
+        generator = re.findall(rb"^Generator: setuptools \((.+)\)$", wheel.read(name), re.MULTILINE)
+    assert f"setuptools=={generator[0].decode()}\n" in (ROOT / "requirements/build.txt").read_text()
+
+
 def test_the_command_line_works_outside_the_repository(made: Made) -> None:
     """As one file and as krew's plugin, whose manifest has the hash of the archive and the address of the release."""
     home = made.work / "home"
@@ -239,11 +249,13 @@ def test_the_command_line_works_outside_the_repository(made: Made) -> None:
 
 def test_the_same_commit_makes_the_same_files(made: Made) -> None:
     """Every sum is the same, and what is in the registry already is not refused."""
-    for path in (ROOT / "charts").rglob("*"):
-        os.utime(path)
+    if report.commit().endswith("+"):
+        pytest.skip("files are not committed: a clone would not have them")
+    clone = made.work / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
     began = time.monotonic()
-    second = made.again(made.work / "second")
-    made.seconds["it is made and published once more"] = time.monotonic() - began
+    second = made.again(made.work / "second", clone)
+    made.seconds["it is made and published once more, from a clone in another folder"] = time.monotonic() - began
     assert (second / "SHA256SUMS").read_text() == (made.folder / "SHA256SUMS").read_text()
     shutil.rmtree(second)
 
@@ -280,7 +292,7 @@ def test_the_report_is_written(made: Made) -> None:
         f"| step | time |\n|---|---|\n{rows}\nThe folder has {total:.0f} MB.\n\n"
         f"| image | size as an OCI archive | packages |\n|---|---|---|\n{images}\n"
         "What was checked is the list of tests in `tests/release`: sums and signature, each image of the rendered charts by its digest, the SPDX "
-        "documents by spdx-tools, no path of this machine, the same sums from a second run, and that a published version is not replaced. "
+        "documents by spdx-tools, no path of this machine, the same sums from a clone in another folder, and that a published version is not replaced. "
         "Not checked: a registry with TLS, and an installation into a cluster from it.\n"
     )
-    assert len(made.seconds) == 3
+    assert len(made.seconds) in (2, 3)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,24 @@ def test_a_release_has_every_image_that_the_operator_may_use() -> None:
         for role in (each.name, *each.aliases)
     }
     assert roles == named - {"prefix", "tag", "digests", "pullPolicy", "pullSecrets"}
+
+
+def test_the_modes_in_a_wheel_are_not_those_of_the_checkout(tmp_path: Path) -> None:
+    """Names, times and content stay, so two checkouts with another umask make the same bytes."""
+    made = []
+    for mode in (0o640, 0o664):
+        path = tmp_path / f"{mode}.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            entry = zipfile.ZipInfo("soperator/a.py", (2026, 11, 25, 1, 2, 4))
+            entry.external_attr = mode << 16
+            wheel.writestr(entry, "a = 1\n")
+        artifacts.set_modes(path)
+        with zipfile.ZipFile(path) as wheel:
+            (entry,) = wheel.infolist()
+            assert (entry.filename, entry.date_time) == ("soperator/a.py", (2026, 11, 25, 1, 2, 4))
+            assert wheel.read(entry) == b"a = 1\n"
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
 
 
 def test_the_notes_have_the_part_of_the_changelog_about_the_version() -> None:
