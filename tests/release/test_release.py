@@ -292,7 +292,8 @@ def test_the_report_is_written(made: Made) -> None:
         f"| step | time |\n|---|---|\n{rows}\nThe folder has {total:.0f} MB.\n\n"
         f"| image | size as an OCI archive | packages |\n|---|---|---|\n{images}\n"
         "What was checked is the list of tests in `tests/release`: sums and signature, each image of the rendered charts by its digest, the SPDX "
-        "documents by spdx-tools, no path of this machine, the same sums from a clone in another folder, and that a published version is not replaced. "
+        "documents by spdx-tools, no path of this machine, the same sums from a clone in another folder, and that a published version is not "
+        "replaced. "
         "Not checked: a registry with TLS, and an installation into a cluster from it.\n"
     )
     assert len(made.seconds) in (2, 3)
