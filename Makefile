@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-logs soak soak-power chaos site zipapp release test-release
+.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-backup test-logs soak soak-power chaos site zipapp release test-release
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -167,6 +167,11 @@ test-accounting: venv ## accounting with three kinds of database, what goes wron
 	python3 -m local.slurm_root records
 	SOPERATOR_ACCOUNTING=yes pytest tests/slurm/test_records.py
 	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py tests/cluster/test_accounting_guard.py tests/cluster/test_accounting_more.py
+
+test-backup: venv machine ## backups with a real restic into a real store with the API of S3, and what goes wrong with them; six minutes, no cluster
+	python3 -m local.s3
+	python3 -m local.images build backup
+	pytest tests/backup
 
 test-logs: venv ## examples/logs/collector.yaml in a real OpenTelemetry collector, which is built the first time (3 min); needs no cluster
 	$(PYTHON) -m local.collector

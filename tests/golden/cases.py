@@ -301,8 +301,9 @@ def backed_up(case: str) -> dict[str, Object]:
     """The Job of a backup by request, and its ConfigMap."""
     cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(EMBEDDED[0]), accounted=True)
     backup = Backup("slurm", "nightly", "uid-backup", SlurmBackupSpec.model_validate(BACKUPS[case]))
+    inputs = render_backup.AttemptInputs("before-the-upgrade", "24.11.5", "" if case == "backup" else 8 * "0123abcd")
     objects = [render_backup.render_objects(backup, cluster, "[]")]
-    objects += [render_backup.render_job(backup, cluster, DEFAULTS, "before-the-upgrade", "24.11.5")]
+    objects += [render_backup.render_job(backup, cluster, DEFAULTS, inputs)]
     return {
         f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
         for number, each in enumerate(objects)

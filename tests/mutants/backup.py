@@ -7,6 +7,13 @@ CLI, CLI_TEST = "src/soperator/cli/restore.py", ("tests/unit/cli/test_restore.py
 
 BACKUP = [
     Mutant(
+        f"{AGENT}/restic.py",
+        "        if not found and expected:\n",
+        "        if False:\n",
+        "all backups but one, to a claim that was emptied, without a word",
+        (f"{UNIT}/test_restic.py",),
+    ),
+    Mutant(
         "src/soperator/policy/backup/schedule.py",
         '    if seen.attempt.phase == "running":\n        return BackupStep(next=upcoming)\n',
         "",

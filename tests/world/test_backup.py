@@ -28,6 +28,8 @@ REPORT = {
     "seconds": 3.7,
     "nextJobId": 42,
     "contents": ["state"],
+    "repository": "folder restic of claim backups",
+    "repositoryId": 8 * "0123abcd",
 }
 
 
@@ -132,8 +134,8 @@ async def test_a_failed_backup_is_told_and_repeated(town):
     await after(town, 10)
     town.apply(kinds.SLURMBACKUP, "nightly", SPEC | {"schedule": "0 0 1 1 *", "runRequest": "again"})
     await until(lambda: job(town) and not job(town).get("status", {}).get("conditions"))
-    ends(town, "soperator: The password in the Secret is not that of the repository.", 65)
-    await until(lambda: ready(town) == ("False", "BackupFailed"))
+    ends(town, "soperator: WrongPassword: The password in the Secret is not that of the repository.", 65)
+    await until(lambda: ready(town) == ("False", "WrongPassword"))
     status, uid = town.status(kinds.SLURMBACKUP, "nightly"), job(town)["metadata"]["uid"]
     assert status["why"].startswith("The password in the Secret is not that")
     assert (status["lastBackup"]["snapshot"], status["request"]) == ("01234567", "again")
@@ -245,3 +247,31 @@ async def test_what_another_has_made_under_the_name_stays(town, kind):
     await asyncio.sleep(60)
     assert len(town.fake.requests) < requests + 30
     assert "ownerReferences" not in town.find(kind, JOB)["metadata"]
+
+
+def expected(town):
+    """The id of the repository that the Job expects."""
+    (container,) = job(town)["spec"]["template"]["spec"]["containers"]
+    return next((each["value"] for each in container["env"] if each["name"] == "SOPERATOR_REPOSITORY_ID"), None)
+
+
+async def test_a_repository_with_backups_has_to_be_there_again(town):
+    """The status says which one it was; the first backup, and the first in another place, accept any."""
+
+    async def next_one(request, **more):
+        spec = SPEC | {"runRequest": request, "repository": SPEC["repository"] | more}
+        town.apply(kinds.SLURMBACKUP, "nightly", spec)
+        await until(lambda: job(town) and job(town)["metadata"]["annotations"][f"{GROUP}/request"] == request)
+        return expected(town)
+
+    assert await next_one("first") is None
+    ends(town, json.dumps(REPORT))
+    await until(lambda: job(town) is None)
+    assert await next_one("second") == REPORT["repositoryId"]
+    ends(town, "soperator: RepositoryMissing: The repository is gone, which had backups.", 65)
+    await until(lambda: ready(town) == ("False", "RepositoryMissing"))
+    assert town.status(kinds.SLURMBACKUP, "nightly")["why"] == "The repository is gone, which had backups."
+    assert await next_one("third") == REPORT["repositoryId"], "a failure does not make it forgotten"
+    ends(town, "soperator: it has no reason", 1)
+    await until(lambda: ready(town) == ("False", "BackupFailed"))
+    assert await next_one("fourth", path="other") is None

@@ -105,6 +105,12 @@ class LastBackup(Model):
     added: str = Field(default="", max_length=32, description="Size that the repository grew by, as a quantity.")
     next_job_id: int = Field(default=0, ge=0, description="The next job id of the cluster at that time.")
     contents: list[Content] = Field(default_factory=list, max_length=8, description="Parts of the backup.")
+    repository: str = Field(default="", max_length=1024, description="Where the repository was.")
+    repository_id: str = Field(
+        default="",
+        max_length=64,
+        description="Id of the repository. The next backup into the same place is refused if it is missing there.",
+    )
 
 
 class SlurmBackupStatus(Model):

@@ -29,6 +29,11 @@ NEEDS_A_PERSON = frozenset(
     {
         *(("Available", reason) for reason in ("InvalidSpec", "ClusterRefused", "Refused", "SlurmRefused")),
         *(("Ready", reason) for reason in ("InvalidSpec", "Refused", "SlurmRefused", "Taken", "BackupFailed")),
+        *(
+            ("Ready", reason)
+            for reason in ("RepositoryChanged", "RepositoryDamaged", "RepositoryLocked", "RepositoryMissing")
+        ),
+        *(("Ready", reason) for reason in ("StoreDenied", "StoreUnreachable", "WrongPassword")),
         ("SpecAccepted", "InvalidSpec"),
         *(("ConfigApplied", reason) for reason in ("Refused", "RolledBack", "NotRead", "Changed", "NodeSetUnreadable")),
         *(("JailReady", reason) for reason in ("Failed", "Stuck", "NotAnswering", "InvalidSpec")),

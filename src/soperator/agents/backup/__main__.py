@@ -35,9 +35,15 @@ def main(words: list[str]) -> int:
                 _say("soperator: Give one of: take, read SNAPSHOT, write SNAPSHOT.")
                 return FINAL
     except (BackupError, OSError) as error:
-        _say(f"soperator: {error}")
+        _say(ending(error))
         return FINAL if isinstance(error, BackupError) and error.is_final else 1
     return 0
+
+
+def ending(error: BackupError | OSError) -> str:
+    """Return the last message of a container that has failed, from which the operator takes the reason of its condition."""
+    reason = error.reason if isinstance(error, BackupError) else "BackupFailed"
+    return f"soperator: {reason}: {error}"
 
 
 def pass_on_the_end() -> None:

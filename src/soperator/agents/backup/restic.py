@@ -4,6 +4,8 @@ Source of the exit codes: restic's manual, "Scripting", of 0.18: 10 there is no 
 """
 
 import json
+import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +18,11 @@ _NONE, _LOCKED, _PASSWORD = 10, 11, 12
 #: How long another backup into the same repository is waited for.
 _PATIENCE = "10m"
 _LONGEST = 300
+#: Seconds for the first answer of a repository. restic itself repeats a request that fails for a quarter of an hour.
+_ANSWERS = 30.0
+_RETRY = re.compile(r"returned error, retrying after [0-9a-z.]+: (?:[A-Z]\w+: )?(.*)")
+#: How stores say that they know the keys of a request not, or do not permit it.
+_DENIED = re.compile(r"access.?denied|signature|access.?key|forbidden|not authorized|credential", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -36,18 +43,60 @@ class Restic:
     program: Sequence[str] = ("restic", "--no-cache", "--retry-lock", _PATIENCE)
     maker: str = ""
 
-    def prepare(self) -> None:
-        """Create the repository if there is none, and remove locks that a killed process has left."""
-        if self._run("cat", "config", accepted=(_NONE,)).returncode == _NONE:
+    def prepare(self, expected: str = "") -> str:
+        """Create the repository if there is none, remove locks that a killed process has left, and return the id of the repository.
+
+        Raises BackupError unless it has the id `expected`: the last backup is in that one. An empty id accepts any repository, and none.
+        """
+        found = self._identity()
+        if not found and expected:
+            raise BackupError(
+                f"The repository at {self.place} is gone, which had backups (its id was {expected[:8]}): bring it back; "
+                "or if it is lost, name another folder in spec.repository.path, and backups begin again there.",
+                is_final=True,
+                reason="RepositoryMissing",
+            )
+        if not found:
             self._run("init")
+            found = self._identity()
+        if expected and found != expected:
+            raise BackupError(
+                f"The repository at {self.place} is another one ({found[:8]}) than that of the last backup ({expected[:8]}): bring "
+                "that back; or to go on in this one, create the SlurmBackup again under another name.",
+                is_final=True,
+                reason="RepositoryChanged",
+            )
         self._run("unlock")
+        return found
 
     def open(self) -> None:
         """Raise BackupError unless there is a repository with this password."""
-        if self._run("cat", "config", accepted=(_NONE,)).returncode == _NONE:
+        if not self._identity():
             raise BackupError(
-                "The repository is empty: name the claim and the folder into which backups were made.", True
+                f"There is no repository at {self.place}: name the place into which backups were made.",
+                is_final=True,
+                reason="RepositoryMissing",
             )
+
+    @property
+    def place(self) -> str:
+        """Where the repository is, for people: as the operator says it, otherwise as restic does."""
+        return os.environ.get("SOPERATOR_REPOSITORY") or os.environ.get("RESTIC_REPOSITORY", "").removeprefix("s3:")
+
+    def _identity(self) -> str:
+        """Return the id of the repository, empty if there is none; raises BackupError if its store does not answer."""
+        words = [*self.program, "cat", "config"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asked:
+            try:
+                printed, errors = asked.communicate(timeout=_ANSWERS)
+            except subprocess.TimeoutExpired:
+                asked.terminate()
+                raise unanswered(self.place, asked.communicate()[1]) from None
+        if asked.returncode == _NONE:
+            return ""
+        if asked.returncode:
+            raise failure("cat", asked.returncode, errors or printed)
+        return str(json.loads(printed)["id"])
 
     def backup(self, *folders: Path) -> RepositorySnapshot:
         """Back up folders as one snapshot. Symbolic links are stored as links and never followed."""
@@ -109,10 +158,37 @@ def failure(verb: str, code: int, printed: str) -> BackupError:
     words = " ".join(printed.split())[-_LONGEST:]
     if code == _PASSWORD:
         return BackupError(
-            "The password in the Secret is not that of the repository: correct spec.repository.password.", True
+            "The password in the Secret is not that of the repository: correct spec.repository.password.",
+            is_final=True,
+            reason="WrongPassword",
         )
     if code == _LOCKED:
-        return BackupError(f"The repository has been locked by another backup for {_PATIENCE}.")
+        return BackupError(
+            f"The repository has been locked by another backup for {_PATIENCE}: wait until that has ended. "
+            "restic ignores a lock of a killed pod when it is half an hour old.",
+            reason="RepositoryLocked",
+        )
     if verb == "check":
-        return BackupError(f"The repository is damaged, and no snapshot was removed: restic check says: {words}", True)
+        return BackupError(
+            f"The repository is damaged, and no snapshot was removed: restic check says: {words}",
+            is_final=True,
+            reason="RepositoryDamaged",
+        )
     return BackupError(f"restic {verb} ended with {code}: {words}")
+
+
+def unanswered(place: str, printed: str) -> BackupError:
+    """Return the error for a repository that was not read in time, from what restic printed meanwhile: the cause of each of its attempts."""
+    causes = _RETRY.findall(printed)
+    words = causes[-1][-_LONGEST:].rstrip(".") if causes else "no answer"
+    if _DENIED.search(words):
+        return BackupError(
+            f"The store of {place} refuses the keys: {words}: correct the Secret spec.repository.s3.credentialsSecretName, "
+            "or give its user the rights to list, read, write and delete.",
+            is_final=True,
+            reason="StoreDenied",
+        )
+    return BackupError(
+        f"The store of {place} gave no repository within {_ANSWERS:.0f} s: {words}: correct spec.repository.s3, or make the store reachable.",
+        reason="StoreUnreachable",
+    )

@@ -38,7 +38,9 @@ class Folders:
 
 @dataclass(frozen=True)
 class BackupTask:
-    """The content of a backup: the cluster, its Slurm version, its database or None, restic's options for retention, and the SlurmBackup's name."""
+    """The content of a backup: the cluster, its Slurm version, its database or None, restic's options for retention, the SlurmBackup's name,
+    where the repository is, and the id of that of the last backup.
+    """
 
     namespace: str
     cluster: str
@@ -46,12 +48,14 @@ class BackupTask:
     database: Source | None
     keep: Sequence[str]
     maker: str = ""
+    repository: str = ""
+    repository_id: str = ""
 
 
 def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> dict[str, Any]:
     """Take a backup and return the data for the operator's status; raises BackupError."""
     folders, began = folders or Folders(), time.monotonic()
-    restic.prepare()
+    identity = restic.prepare(task.repository_id)
     manifest = gather(task, folders)
     (folders.backup / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True))
     made = restic.backup(folders.backup, folders.keys)
@@ -64,6 +68,8 @@ def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> di
         "seconds": round(time.monotonic() - began, 1),
         "nextJobId": manifest["nextJobId"],
         "contents": [*manifest["contents"]],
+        "repository": task.repository,
+        "repositoryId": identity,
     }
 
 
@@ -115,6 +121,8 @@ def task_of(env: Mapping[str, str], password: Path = Path("/etc/soperator/databa
             database,
             keep,
             env["SOPERATOR_BACKUP"],
+            env.get("SOPERATOR_REPOSITORY", ""),
+            env.get("SOPERATOR_REPOSITORY_ID", ""),
         )
     except KeyError as error:
         raise BackupError(f"The variable {error.args[0]} is not set; the pod's template must set it.", True) from None

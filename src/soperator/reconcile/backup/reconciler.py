@@ -24,6 +24,7 @@ from soperator.reconcile.cache.decode import read_backup, read_cluster
 from soperator.reconcile.cache.informers import CLUSTER
 from soperator.reconcile.context import Operator
 from soperator.render.backup import job as render
+from soperator.render.backup import repository
 from soperator.render.backup.objects import MOST, SavedObject, objects_text
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Backup, Cluster
@@ -150,12 +151,19 @@ class BackupControl:
         await self._refuse_foreign(kinds.CONFIGMAP, context)
         await api.apply(kinds.CONFIGMAP, render.render_objects(context.backup, context.cluster, text))
         slurm = str(self.operator.status.mine(cluster).get("slurm", "")) if cluster else ""
-        body = render.render_job(context.backup, context.cluster, self.operator.defaults, step.request, slurm)
+        inputs = render.AttemptInputs(step.request, slurm, self._repository_id(context))
+        body = render.render_job(context.backup, context.cluster, self.operator.defaults, inputs)
         body["metadata"].setdefault("annotations", {})[labels.SINCE] = str(int(now))
         try:
             await api.create(kinds.JOB, body)
         except AlreadyExists:  # the cache does not show it yet, or it is another's
             await self._refuse_foreign(kinds.JOB, context)
+
+    def _repository_id(self, context: BackupContext) -> str:
+        """Return the id of the repository that has the last backup; empty if there is none, or if the spec names another place since then."""
+        last = self.operator.status.mine(context.obj).get("lastBackup", {})
+        here = repository.place(context.backup.spec.repository)
+        return str(last.get("repositoryId", "")) if last.get("repository") == here else ""
 
     async def _refuse_foreign(self, kind: kinds.Kind, context: BackupContext) -> None:
         """Raise an error if an object of the backup's name is not this SlurmBackup's: names of two backups may add up to one."""
@@ -241,7 +249,7 @@ class BackupControl:
                 "Ready", "True" if is_good else "False", "BackingUp", said or "a backup is being made"
             )
         if context.attempt.phase == "failed" and context.job is not None:
-            return ReportedCondition("Ready", "False", "BackupFailed", failure(context.job, self._pods(context)))
+            return ReportedCondition("Ready", "False", *failure(context.job, self._pods(context)))
         if spec.suspend:
             return ReportedCondition("Ready", "True", "Suspended", "no backups are made, because suspend is true")
         if last:

@@ -10,6 +10,19 @@ from soperator.policy.backup.schedule import Attempt, Phase
 from soperator.reconcile import pod_status
 from soperator.render.parts import labels
 
+#: The reasons that the program in the pod gives (`agents/backup/errors.py`).
+REASONS = frozenset(
+    {
+        "BackupFailed",
+        "RepositoryChanged",
+        "RepositoryDamaged",
+        "RepositoryLocked",
+        "RepositoryMissing",
+        "StoreDenied",
+        "StoreUnreachable",
+        "WrongPassword",
+    }
+)
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti")
 
 
@@ -31,11 +44,13 @@ def pods_of(job: Job | None, pods: Iterable[Pod]) -> Sequence[Pod]:
     return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
 
 
-def failure(job: Job, pods: Sequence[Pod]) -> str:
-    """Return why the Job failed: the last message of its newest pod, otherwise the message of the Job."""
+def failure(job: Job, pods: Sequence[Pod]) -> tuple[str, str]:
+    """Return the reason and the message of a Job that failed: those of its newest pod, otherwise the message of the Job."""
     words = pod_status.last_words(pods[-1]) if pods else ""
     said = next((each.message for each in job.status.conditions if each.type == "Failed"), "")
-    return words.removeprefix("soperator: ") or said or "its Job failed without a message; see its pod"
+    words = words.removeprefix("soperator: ") or said or "its Job failed without a message; see its pod"
+    reason, found, message = words.partition(": ")
+    return (reason, message) if found and reason in REASONS else ("BackupFailed", words)
 
 
 def report(pods: Sequence[Pod]) -> dict[str, Any] | None:
@@ -51,6 +66,8 @@ def report(pods: Sequence[Pod]) -> dict[str, Any] | None:
                     "added": size(int(said["added"])),
                     "nextJobId": int(said["nextJobId"]),
                     "contents": [str(part) for part in said["contents"]],
+                    "repository": str(said.get("repository", "")),
+                    "repositoryId": str(said.get("repositoryId", "")),
                 }
             except (ValueError, KeyError, TypeError):
                 return None

@@ -5,6 +5,8 @@ slurmctld's state from its claim, read-only, on slurmctld's Node, because a clai
 whose only capability is to read the files of others.
 """
 
+from dataclasses import dataclass
+
 from soperator.api.backup import Retention
 from soperator.api.common import Resources, Scheduling
 from soperator.render.backup import repository
@@ -44,11 +46,20 @@ def render_objects(backup: Backup, cluster: Cluster, text: str) -> Object:
     }
 
 
-def render_job(backup: Backup, cluster: Cluster, defaults: Defaults, request: str, slurm: str) -> Object:
-    """Return the Job of one attempt, with or without a request; `slurm` is the version of the running Slurm."""
+@dataclass(frozen=True)
+class AttemptInputs:
+    """The request of an attempt (empty: none), the version of the running Slurm, and the id of the repository that has to be there (empty: any)."""
+
+    request: str
+    slurm: str
+    repository_id: str = ""
+
+
+def render_job(backup: Backup, cluster: Cluster, defaults: Defaults, inputs: AttemptInputs) -> Object:
+    """Return the Job of one attempt."""
     meta = _metadata(backup, names.backup(cluster.name, backup.name))
-    if request:
-        meta["annotations"] = {labels.REQUEST: request}
+    if inputs.request:
+        meta["annotations"] = {labels.REQUEST: inputs.request}
     rules = [
         {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [FINAL]}},
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
@@ -60,7 +71,7 @@ def render_job(backup: Backup, cluster: Cluster, defaults: Defaults, request: st
         "podFailurePolicy": {"rules": rules},
         "template": {
             "metadata": {"labels": labels.recommended(labels.role(cluster.name, ROLE))},
-            "spec": _pod(backup, cluster, defaults, slurm),
+            "spec": _pod(backup, cluster, defaults, inputs),
         },
     }
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
@@ -83,7 +94,7 @@ def _metadata(backup: Backup, name: str) -> Object:
     return {"name": name, "namespace": backup.namespace, "labels": ours, "ownerReferences": [backup.owner]}
 
 
-def _pod(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str) -> Object:
+def _pod(backup: Backup, cluster: Cluster, defaults: Defaults, inputs: AttemptInputs) -> Object:
     at = {
         "topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": labels.role(cluster.name, "controller")},
@@ -95,7 +106,7 @@ def _pod(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str) -> Ob
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 5,  # its steps are safe to be killed at any point
         "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [at]}},
-        "containers": [_container(backup, cluster, defaults, slurm)],
+        "containers": [_container(backup, cluster, defaults, inputs)],
         "volumes": [
             {"name": "state", "persistentVolumeClaim": {"claimName": state_claim(cluster)}},
             *repository.volumes(backup.spec.repository),
@@ -113,15 +124,17 @@ def _pod(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str) -> Ob
     return spec
 
 
-def _container(backup: Backup, cluster: Cluster, defaults: Defaults, slurm: str) -> Object:
+def _container(backup: Backup, cluster: Cluster, defaults: Defaults, inputs: AttemptInputs) -> Object:
     kept = secrets(cluster)
     said = {
         "SOPERATOR_NAMESPACE": cluster.namespace,
         "SOPERATOR_CLUSTER": cluster.name,
-        "SOPERATOR_SLURM": slurm,
+        "SOPERATOR_SLURM": inputs.slurm,
         "SOPERATOR_BACKUP": backup.name,
         "SOPERATOR_KEEP": keep_options(backup.spec.retention),
     }
+    if inputs.repository_id:
+        said["SOPERATOR_REPOSITORY_ID"] = inputs.repository_id
     mounts = [
         pod.mount("state", "/var/spool/slurmctld", readOnly=True),
         *repository.mounts(backup.spec.repository),

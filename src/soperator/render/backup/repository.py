@@ -32,6 +32,7 @@ def place(repository: Repository) -> str:
 def env(repository: Repository) -> list[Object]:
     """Return the environment that gives restic the repository, its password, and the keys of its store."""
     said = {
+        "SOPERATOR_REPOSITORY": place(repository),
         "RESTIC_REPOSITORY": location(repository),
         "RESTIC_PASSWORD_FILE": f"{_PASSWORD}/{repository.password.key}",
         "TMPDIR": "/tmp",

@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from soperator.agents.backup.errors import BackupError
+from soperator.agents.backup.__main__ import ending
+from soperator.agents.backup.errors import BackupError, Reason
 from soperator.agents.backup.restic import Restic, snapshot_of
+from soperator.reconcile.backup.result import REASONS
 
 SUMMARY = {
     "message_type": "summary",
@@ -41,13 +44,63 @@ def test_the_summary_is_the_last_line():
         snapshot_of(json.dumps({"message_type": "status"}))
 
 
+IDENTITY = 8 * "0123abcd"
+CONFIG = f"""echo '{{"version": 2, "id": "{IDENTITY}"}}'"""
+NEW = f"case $1 in cat) grep -q ^init LOG || exit 10; {CONFIG} ;; esac"
+
+
 def test_a_repository_is_created_only_where_there_is_none(tmp_path):
     """Exit code 10 of `cat config` leads to `init`, success does not."""
-    fake(tmp_path, "case $1 in cat) exit 10 ;; esac").prepare()
-    assert asked(tmp_path) == ["cat config", "init", "unlock"]
+    assert fake(tmp_path, NEW.replace("LOG", str(tmp_path / "log"))).prepare() == IDENTITY
+    assert asked(tmp_path) == ["cat config", "init", "cat config", "unlock"]
     (tmp_path / "log").unlink()
-    fake(tmp_path, "exit 0").prepare()
+    assert fake(tmp_path, CONFIG).prepare() == IDENTITY
     assert asked(tmp_path) == ["cat config", "unlock"]
+
+
+def test_a_repository_that_had_backups_is_not_created_again(tmp_path):
+    """An emptied claim would otherwise look well, with one backup; the same for another repository in its place."""
+    with pytest.raises(BackupError, match=r"is gone, which had backups .*spec\.repository\.path") as failed:
+        fake(tmp_path, "exit 10").prepare(IDENTITY)
+    assert (failed.value.is_final, failed.value.reason) == (True, "RepositoryMissing")
+    assert asked(tmp_path) == ["cat config"]
+    with pytest.raises(BackupError, match=r"is another one \(0123abcd\) than that of the last backup \(89\)") as failed:
+        fake(tmp_path, CONFIG).prepare("89")
+    assert (failed.value.is_final, failed.value.reason) == (True, "RepositoryChanged")
+    assert "unlock" not in asked(tmp_path)
+    assert fake(tmp_path, CONFIG).prepare(IDENTITY) == IDENTITY
+
+
+RETRY = "Stat(<config/>) returned error, retrying after 1.05s: Stat: "
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason", "is_final"),
+    [
+        ("The request signature we calculated does not match the signature you provided.", "StoreDenied", True),
+        ("No user exists with the provided access key ID.", "StoreDenied", True),
+        ("Access Denied.", "StoreDenied", True),
+        ("The specified bucket does not exist.", "StoreUnreachable", False),
+        ("Get https://x: dial tcp 10.0.0.1:7071: connect: connection refused", "StoreUnreachable", False),
+        ("", "StoreUnreachable", False),
+    ],
+)
+def test_a_store_that_does_not_answer_is_named_within_seconds(monkeypatch, tmp_path, cause, reason, is_final):
+    """restic repeats a request for a quarter of an hour; what it says of each attempt is the cause."""
+    monkeypatch.setattr("soperator.agents.backup.restic._ANSWERS", 0.5)
+    monkeypatch.setenv("SOPERATOR_REPOSITORY", "https://s3.example.com/backups/restic")
+    body = f"echo '{RETRY}{cause}' >&2\n" if cause else ""
+    with pytest.raises(BackupError, match=r"https://s3\.example\.com/backups/restic") as failed:
+        fake(tmp_path, f"{body}exec sleep 60").open()
+    assert (failed.value.reason, failed.value.is_final) == (reason, is_final)
+    assert cause.rstrip(".") in str(failed.value)
+
+
+def test_reasons_of_the_program_are_those_of_the_operator():
+    """The operator takes no other word for a reason."""
+    assert set(get_args(Reason)) == REASONS
+    assert ending(BackupError("it is", reason="WrongPassword")) == "soperator: WrongPassword: it is"
+    assert ending(OSError("full")) == "soperator: BackupFailed: full"
 
 
 def test_a_wrong_password_is_final_and_creates_nothing(tmp_path):
@@ -113,13 +166,14 @@ def test_nothing_is_removed_from_a_repository_that_fails_the_check(tmp_path):
     (secret / "..data/slurm.key").write_bytes(b"\0key")
     (secret / "slurm.key").symlink_to("..data/slurm.key")
     folders = Folders(*(tmp_path / name for name in ("state", "secrets", "objects", "backup", "keys")))
-    task = BackupTask("slurm", "demo", "24.11.5", None, ["--keep-last=7"])
-    backup = f"case $1 in backup) echo '{json.dumps(SUMMARY)}' ;; check) exit $CHECK ;; esac"
+    task = BackupTask("slurm", "demo", "24.11.5", None, ["--keep-last=7"], "nightly", "folder restic of claim backups")
+    backup = f"case $1 in cat) {CONFIG} ;; backup) echo '{json.dumps(SUMMARY)}' ;; check) exit $CHECK ;; esac"
     with pytest.raises(BackupError, match="damaged"):
         take(task, fake(tmp_path, backup.replace("$CHECK", "1")), folders)
     assert "forget" not in {line.split()[0] for line in asked(tmp_path)}
     said = take(task, fake(tmp_path, backup.replace("$CHECK", "0")), folders)
     assert (said["snapshot"], said["nextJobId"], said["contents"]) == ("01234567", 42, ["keys", "objects", "state"])
+    assert (said["repository"], said["repositoryId"]) == ("folder restic of claim backups", IDENTITY)
     assert asked(tmp_path)[-1].startswith("forget ")
     assert (tmp_path / "keys/demo-auth-key/slurm.key").read_bytes() == b"\0key"
     manifest = json.loads((tmp_path / "backup/manifest.json").read_text())
