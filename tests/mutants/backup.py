@@ -7,6 +7,13 @@ CLI, CLI_TEST = "src/soperator/cli/restore.py", ("tests/unit/cli/test_restore.py
 
 BACKUP = [
     Mutant(
+        CLI,
+        "    if fields and not is_allowed:\n",
+        "    if False:\n",
+        "root of the Nodes, to who has written a folder of a Node into a backup",
+        CLI_TEST,
+    ),
+    Mutant(
         f"{AGENT}/restic.py",
         "        if not found and expected:\n",
         "        if False:\n",

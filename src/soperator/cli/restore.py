@@ -7,7 +7,7 @@ interrupted at any time and run again, because the SlurmCluster is the last obje
 
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -33,6 +33,17 @@ _BEGINS = 300.0
 _SETTLES = 5.0
 #: Seconds for which the end of a pod is waited for.
 _ENDS = 60.0
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    """Which snapshot is restored and how: verified only, with which gap of job ids, by which image, and with rights on Nodes or without."""
+
+    snapshot: str = "latest"
+    verify: bool = False
+    job_id_gap: int = 10000
+    image: str = ""
+    allow_node_access: bool = False
 
 
 def restore(
@@ -67,6 +78,12 @@ def restore(
         int, typer.Option("--job-id-gap", min=0, help="Job ids to leave out, for jobs submitted after the backup.")
     ] = 10000,
     image: Annotated[str, typer.Option(help="Image for backups; default: that of the operator.")] = "",
+    allow_node_access: Annotated[
+        bool,
+        typer.Option(
+            "--allow-node-access", help="Also restore fields that give pods rights on the Nodes, such as hostPath."
+        ),
+    ] = False,
 ) -> None:
     """Make a cluster again from a backup: its keys, accounting, queue and objects."""
     options = {
@@ -83,24 +100,25 @@ def restore(
         "--s3-ca-key": s3_ca_key,
     }
     with report_errors(name):
-        asyncio.run(_restore(name, namespace, repository_of(options), (snapshot, verify, job_id_gap, image)))
+        how = RestoreOptions(snapshot, verify, job_id_gap, image, allow_node_access)
+        asyncio.run(_restore(name, namespace, repository_of(options), how))
 
 
-async def _restore(name: str, namespace: str, repository: "Repository", how: tuple[str, bool, int, str]) -> None:
+async def _restore(name: str, namespace: str, repository: "Repository", how: RestoreOptions) -> None:
     from soperator.kube.api import Api
     from soperator.render.backup.restore import Restoration
 
-    snapshot, verify, gap, image = how
     async with Api.connect("soperator-cli", field_manager="soperator-restore") as api:
         where = namespace or api.namespace
-        said = Restoration(where, name, image or await find_image(api), repository, snapshot)
-        if not verify:
+        said = Restoration(where, name, how.image or await find_image(api), repository, how.snapshot)
+        if not how.verify:
             await check_absent(api, said)
         found = await read(api, said)
         check_content(said, found)
         say(summary(found))
-        if not verify:
-            await carry_out(api, replace(said, snapshot=str(found["snapshot"])), found, gap)
+        if not how.verify:
+            check_node_access(found, is_allowed=how.allow_node_access)
+            await carry_out(api, replace(said, snapshot=str(found["snapshot"])), found, how.job_id_gap)
 
 
 async def find_image(api: "Api") -> str:
@@ -191,6 +209,18 @@ def check_content(said: "Restoration", found: dict[str, Any]) -> None:
         raise CliError(
             f"snapshot {found['snapshot']} is no backup that the operator made of {said.cluster}: {why}: "
             "choose another --snapshot, and find out who wrote it"
+        )
+
+
+def check_node_access(found: dict[str, Any], *, is_allowed: bool) -> None:
+    """Raise CliError if an object gives pods rights on the Nodes, unless that is allowed: who wrote the snapshot could have planted it."""
+    from soperator.render.backup.node_access import node_access
+
+    fields = node_access(found["objects"])
+    if fields and not is_allowed:
+        raise CliError(
+            f"snapshot {found['snapshot']} has fields that give pods rights on the Nodes: {'; '.join(fields[:10])}: "
+            "look whether they are yours, and if they are, give --allow-node-access"
         )
 
 
@@ -329,6 +359,8 @@ async def make_objects(api: "Api", objects: list[dict[str, Any]]) -> None:
 
 def summary(found: dict[str, Any]) -> str:
     """Return a summary of the snapshot, for people."""
+    from soperator.render.backup.node_access import node_access
+
     manifest = found["manifest"]
     kinds = sorted(each["kind"] for each in found["objects"])
     counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
@@ -340,6 +372,7 @@ def summary(found: dict[str, Any]) -> str:
             f"  state of {manifest['stateTime']}, Slurm {manifest['slurm'] or 'of unknown version'}; the next job id was {manifest['nextJobId']}",
             f"  {jobs}",
             f"  {counted}; {len(found['secrets'])} Secrets with keys",
+            *(f"  gives pods rights on the Nodes: {each}" for each in node_access(found["objects"])),
         ]
     )
 

@@ -172,7 +172,7 @@ def found(**more):
     return {"snapshot": "01234567", "manifest": MANIFEST, "secrets": KEYS, "objects": objects} | more
 
 
-async def runs(monkeypatch, fake, what):
+async def runs(monkeypatch, fake, what, **options):
     """`soperator restore` with pods that do at once what they shall; the reading one finds this."""
 
     async def read(api, said):
@@ -188,7 +188,7 @@ async def runs(monkeypatch, fake, what):
     monkeypatch.setattr(restore, "read", read)
     monkeypatch.setattr(restore, "_reach", nothing)
     monkeypatch.setattr("soperator.kube.api.Api.connect", connect)
-    how = ("latest", False, 10000, "registry.test/backup:1")
+    how = restore.RestoreOptions(image="registry.test/backup:1", **options)
     await restore._restore("demo", "slurm", REPOSITORY, how)
 
 
@@ -235,3 +235,17 @@ async def test_an_object_that_is_being_deleted_is_waited_for(monkeypatch):
     with pytest.raises(CliError, match="NodeSet worker is being deleted"):
         await runs(monkeypatch, fake, lambda: found(objects=[nodes, *found()["objects"]]))
     assert fake.writes() == []
+
+
+async def test_rights_on_nodes_are_restored_only_when_asked(monkeypatch):
+    """A NodeSet with a folder of the Node is root there; it may be planted, or an administrator's."""
+    fake = FakeApi()
+    spec = {"clusterRef": {"name": "demo"}, "volumes": [{"name": "all", "hostPath": {"path": "/"}}]}
+    planted = found(objects=[saved("NodeSet", "worker", spec), *found()["objects"]])
+    words = r"NodeSet worker: spec\.volumes\[0\]\.hostPath .*/.*--allow-node-access"
+    with pytest.raises(CliError, match=words):
+        await runs(monkeypatch, fake, lambda: planted)
+    assert fake.writes() == []
+    assert "gives pods rights on the Nodes: NodeSet worker" in restore.summary(planted)
+    await runs(monkeypatch, fake, lambda: planted, allow_node_access=True)
+    assert fake.world.find(kinds.NODESET, "slurm", "worker")["spec"] == spec
