@@ -110,13 +110,13 @@ def progress(done: int, total: int, seconds: float) -> str:
     if not total:
         return f"{done} packages are compiled"
     done = min(done, total)
-    said = f"{done} of {total} packages are compiled ({100 * done // total} %)"
+    summary = f"{done} of {total} packages are compiled ({100 * done // total} %)"
     if done == total:
-        return f"{said}, the programs are being linked"
+        return f"{summary}, the programs are being linked"
     if done * 20 < total:
-        return said
+        return summary
     left = seconds * (total - done) / done
-    return f"{said}, about {max(1, round(left / 60))} min left"
+    return f"{summary}, about {max(1, round(left / 60))} min left"
 
 
 def _run(build: Build, go: Path, into: Path, log: Path) -> None:

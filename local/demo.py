@@ -56,7 +56,7 @@ class Target:
             raise DemoError(f"{' '.join(command[:6])} … ended with {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def look(self, kind: str, name: str) -> dict[str, object]:
+    def read_object(self, kind: str, name: str) -> dict[str, object]:
         """Return one object as kubectl prints it."""
         found: dict[str, object] = json.loads(self.run("kubectl", "-n", NAMESPACE, "get", kind, name, "-o", "json"))
         return found
@@ -78,15 +78,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m local.demo", description=__doc__)
     parser.add_argument("--only-cluster", action="store_true", help="stop when the Slurm cluster is available")
     parser.add_argument("--auth", choices=("slurm", "munge"), default="slurm")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     clock = Clock()
     try:
         target = prepare(clock)
-        install(target, clock, said.auth)
+        install(target, clock, arguments.auth)
         address = wait_available(target, clock)
-        if not said.only_cluster:
+        if not arguments.only_cluster:
             train(address, clock)
-        print(f"\nLog in:   {' '.join(ssh(address, 'alice' if not said.only_cluster else 'root'))}")
+        print(f"\nLog in:   {' '.join(ssh(address, 'alice' if not arguments.only_cluster else 'root'))}")
         print(f"Look:     KUBECONFIG={target.kubeconfig} kubectl -n {NAMESPACE} get slurmcluster,nodeset,pods")
     except (DemoError, Failure) as error:
         print(f"\n{error}", file=sys.stderr)
@@ -190,19 +190,19 @@ def helm(
 
 def wait_available(target: Target, clock: Clock) -> str:
     """Wait until the cluster is ready, and print each new reason; return the ssh command of login."""
-    told, until = "", time.monotonic() + PATIENCE
+    reported, until = "", time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        status = target.look("slurmcluster", CLUSTER).get("status") or {}
+        status = target.read_object("slurmcluster", CLUSTER).get("status") or {}
         assert isinstance(status, dict)
         why = status.get("why", "the operator has not observed the cluster yet")
         if status and not why:
             clock.say(f"available: {status['workers']} workers, {status['login']} login")
             return str(status["address"])
-        if why != told:
-            told = why
+        if why != reported:
+            reported = why
             clock.say(why)
         time.sleep(0.3)
-    raise DemoError(f"the Slurm cluster is not available after {PATIENCE:.0f} s: {told}")
+    raise DemoError(f"the Slurm cluster is not available after {PATIENCE:.0f} s: {reported}")
 
 
 def train(address: str, clock: Clock) -> None:

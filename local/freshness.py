@@ -21,7 +21,7 @@ _POLICY = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (\S+)$", re.MULTIL
 
 def main(verb: str, names: Sequence[str]) -> int:
     """Print the outdated packages. For `outdated`, return 1 if there are any; for `refresh`, store the time."""
-    found = [(recipe, image) for recipe in _of(names) if (image := images.image_of(recipe)).tar.exists()]
+    found = [(recipe, image) for recipe in _recipes(names) if (image := images.image_of(recipe)).tar.exists()]
     lines = [line for recipe, image in found for line in outdated(recipe.name, debian(image), offered(recipe, image))]
     print("\n".join(lines) or f"{len(found)} images are built, and the archive has nothing newer")
     if lines and verb == "refresh":
@@ -30,7 +30,7 @@ def main(verb: str, names: Sequence[str]) -> int:
     return 1 if lines and verb == "outdated" else 0
 
 
-def _of(names: Sequence[str]) -> Sequence[Recipe]:
+def _recipes(names: Sequence[str]) -> Sequence[Recipe]:
     return images.selected(names) if names else images.RECIPES
 
 

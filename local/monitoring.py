@@ -30,12 +30,12 @@ _PATIENCE = 60.0
 
 def configuration() -> dict[str, Any]:
     """Return the chart's configuration of Prometheus, with HTTP service discovery by `local/discovery.py` and short intervals."""
-    said: dict[str, Any] = yaml.safe_load((FILES / "prometheus.yaml").read_text(encoding="utf-8"))
-    for job in said["scrape_configs"]:
+    scrape_config: dict[str, Any] = yaml.safe_load((FILES / "prometheus.yaml").read_text(encoding="utf-8"))
+    for job in scrape_config["scrape_configs"]:
         del job["kubernetes_sd_configs"]
         job["http_sd_configs"] = [{"url": f"http://127.0.0.1:{DISCOVERY_PORT}/", "refresh_interval": f"{INTERVAL}s"}]
     often = {"scrape_interval": f"{INTERVAL}s", "evaluation_interval": f"{INTERVAL}s"}
-    return said | {"global": often, "rule_files": [str(FILES / each) for each in said["rule_files"]]}
+    return scrape_config | {"global": often, "rule_files": [str(FILES / each) for each in scrape_config["rule_files"]]}
 
 
 def start(state: State) -> bool:

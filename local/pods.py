@@ -18,8 +18,8 @@ def container_id(api: Api, pod: str, container: str) -> str:
     found = api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
     if found is None:
         raise Failure(f"there is no pod {pod}: name it as NAMESPACE/POD")
-    told = found["status"]
-    states = [*told.get("containerStatuses", ()), *told.get("initContainerStatuses", ())]
+    status = found["status"]
+    states = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
     ids = {
         each["name"]: each.get("containerID", "").rpartition("/")[2] for each in states if "running" in each["state"]
     }

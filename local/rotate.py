@@ -157,13 +157,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m local.rotate", description=__doc__)
     parser.add_argument("part", nargs="?", choices=["list", *(each.name for each in PARTS)])
     parser.add_argument("--turn", type=int, help="which slice of it")
-    said = parser.parse_args()
+    options = parser.parse_args()
     part, turn = chosen(commits())
-    if said.part == "list":
+    if options.part == "list":
         print("\n".join(each.name + (" (now)" if each is part else "") for each in PARTS))
         return 0
-    part = next((each for each in PARTS if each.name == said.part), part)
-    return run(part, turn if said.turn is None else said.turn)
+    part = next((each for each in PARTS if each.name == options.part), part)
+    return run(part, turn if options.turn is None else options.turn)
 
 
 if __name__ == "__main__":

@@ -102,6 +102,6 @@ def with_settings(spec: Mapping[str, Any], is_patch: bool = False) -> dict[str, 
     touches = ("config" in spec and not config) or ("extraLines" in config and not lines) or "slurm" in lines
     if not settings or (is_patch and not touches):
         return dict(spec)
-    said = lines.get("slurm") or ""
-    joined = said if settings in said else f"{said.rstrip()}\n{settings}".lstrip()
+    former = lines.get("slurm") or ""
+    joined = former if settings in former else f"{former.rstrip()}\n{settings}".lstrip()
     return {**spec, "config": {**config, "extraLines": {**lines, "slurm": joined}}}

@@ -136,11 +136,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m local.slurm_root", description=__doc__)
     parser.add_argument("kind", nargs="?", default="", choices=tuple(ROOTS))
     parser.add_argument("--release", default="", choices=("", *slurm_release.RELEASES))
-    said = parser.parse_args()
-    kind, packages = ROOTS[said.kind]
+    options = parser.parse_args()
+    kind, packages = ROOTS[options.kind]
     try:
-        given = os.environ.get("SPANK_TRIXIE") if not said.kind and not said.release else None
-        make(Path(given) if given else place(kind, said.release), packages, said.release)
+        given = os.environ.get("SPANK_TRIXIE") if not options.kind and not options.release else None
+        make(Path(given) if given else place(kind, options.release), packages, options.release)
     except Failure as failure:
         print(failure, file=sys.stderr)
         return 1

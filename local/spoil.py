@@ -43,14 +43,14 @@ def handler(port: int, delay: float, status: int) -> type[BaseHTTPRequestHandler
         def spoil(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             time.sleep(delay)
-            code, kind, answer = (status, "text/plain", b"spoiled on purpose\n") if status else self.ask(body)
+            code, kind, answer = (status, "text/plain", b"spoiled on purpose\n") if status else self.forward(body)
             self.send_response(code)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)
 
-        def ask(self, body: bytes) -> tuple[int, str, bytes]:
+        def forward(self, body: bytes) -> tuple[int, str, bytes]:
             upstream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             try:
                 upstream.request(self.command, self.path, body, dict(self.headers.items()))

@@ -276,11 +276,11 @@ def run(words: "list[str]") -> None:
     end = time.monotonic() + PATIENCE / 3
     while True:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        said = done.stderr.strip()
+        errors = done.stderr.strip()
         if done.returncode == 0:
             return
-        if "cannot lock" not in said or time.monotonic() > end:
-            last = said.splitlines()[-1] if said else f"ended with {done.returncode}"
+        if "cannot lock" not in errors or time.monotonic() > end:
+            last = errors.splitlines()[-1] if errors else f"ended with {done.returncode}"
             raise Refusal(last if last.startswith(words[0]) else f"{words[0]}: {last}")
         time.sleep(0.1)
 

@@ -134,8 +134,8 @@ def record_packages(out: Path, sources: Iterable[Path]) -> None:
     folder = out / "var/lib/dpkg/status.d"
     folder.mkdir(parents=True)
     for name in sorted({line.partition(": ")[0] for line in found.splitlines() if not line.startswith("diversion ")}):
-        said = subprocess.run(["dpkg-query", "--status", name], capture_output=True, text=True, check=True).stdout
-        (folder / name.partition(":")[0]).write_text(said)
+        status = subprocess.run(["dpkg-query", "--status", name], capture_output=True, text=True, check=True).stdout
+        (folder / name.partition(":")[0]).write_text(status)
 
 
 def main(out: Path) -> None:

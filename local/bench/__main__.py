@@ -40,25 +40,25 @@ def main() -> int:
     parser.add_argument(
         "--counts", action="store_true", help="write no page; exit with 1 if a count of requests exceeds its limit"
     )
-    said = parser.parse_args()
-    wanted = said.parts or [part for part in MEASURE if part != "cold"]
+    options = parser.parse_args()
+    wanted = options.parts or [part for part in MEASURE if part != "cold"]
     if unknown := [part for part in wanted if part not in (*MEASURE, "report")]:
         parser.error(f"there is no part {unknown[0]!r}: choose of {', '.join(MEASURE)}, report")
     try:
         for part in wanted:
             if part == "report":
                 continue
-            if not said.add:
+            if not options.add:
                 record.forget(PARTS[part])
-            MEASURE[part](1 if part in ONCE else said.runs)
+            MEASURE[part](1 if part in ONCE else options.runs)
     except (Failure, DemoError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
-        if not said.counts:
+        if not options.counts:
             report.write(record.read())
         shutil.rmtree(live.ASIDE, ignore_errors=True)
-    return counts.verdict(_measured(wanted)) if said.counts else 0
+    return counts.verdict(_measured(wanted)) if options.counts else 0
 
 
 def _measured(parts: Sequence[str]) -> list[Measured]:

@@ -78,7 +78,7 @@ def operator(server: Plane, module: str = "soperator.cli", **more: str) -> Itera
 
 
 def _measure_start(server: Plane, number: int) -> None:
-    scene = record.look()
+    scene = record.current_scene()
     with operator(server) as started:
         say(f"operator ready, run {number}: {started.seconds:.2f} s")
     record.append(record.Run("ready", started.seconds, **scene.__dict__))
@@ -89,7 +89,7 @@ def _measure_apply(server: Plane, populate: str, number: int) -> None:
     server.run("create", "namespace", namespace)
     time.sleep(1.0)
     manifest = CLAIMS + "---\n" + EXAMPLE.read_text().replace("  jail:\n", f"  jail:\n    populate: {populate}\n")
-    scene = record.look()
+    scene = record.current_scene()
     began = time.time()
     server.run("-n", namespace, "apply", "-f", "-", stdin=manifest)
     found = settle(server.audit_log, plane.OPERATOR, began)

@@ -77,12 +77,12 @@ def _entries(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _read(entry: dict[str, Any]) -> Request:
-    told = entry.get("objectRef", {})
+    reference = entry.get("objectRef", {})
     return Request(
         verb=str(entry["verb"]),
-        resource=told.get("resource", ""),
-        subresource=told.get("subresource", ""),
-        name=told.get("name", ""),
+        resource=reference.get("resource", ""),
+        subresource=reference.get("subresource", ""),
+        name=reference.get("name", ""),
         code=int(entry.get("responseStatus", {}).get("code", 0)),
         began=_seconds(str(entry["requestReceivedTimestamp"])),
         ended=_seconds(str(entry["stageTimestamp"])),

@@ -76,9 +76,9 @@ class Day:
         for job in self.todo:
             self.at(job.queued, "submit", job)
         for _, start, end, _ in SHORTAGES:
-            self.at(start * 3600, "look", None)
-            self.at(end * 3600, "look", None)
-        self.at(0.0, "look", None)
+            self.at(start * 3600, "begin_pass", None)
+            self.at(end * 3600, "begin_pass", None)
+        self.at(0.0, "begin_pass", None)
         while self.events:
             moment = self.events[0][0]
             self.pass_time(moment)
@@ -107,7 +107,7 @@ class Day:
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def look(self, _: object) -> None:
+    def begin_pass(self, _: object) -> None:
         """Trigger a pass without any other event."""
 
     def submit(self, job: Job) -> None:
@@ -125,17 +125,17 @@ class Day:
         node = f"{name}-{index}"
         there.change(node, set(), {"POWERING_UP", "DOWN"})
         there.nodes[node] = replace(there.nodes[node], last_busy=self.now)
-        for number, (job, of, nodes, began) in list(self.running.items()):
-            awake = of == name and not began and all(phase_of(there.nodes[each]) is Phase.AWAKE for each in nodes)
+        for number, (job, set_name, nodes, began) in list(self.running.items()):
+            awake = set_name == name and not began and all(phase_of(there.nodes[each]) is Phase.AWAKE for each in nodes)
             if awake:
-                self.running[number] = job, of, nodes, True
+                self.running[number] = job, set_name, nodes, True
                 self.result.waited.append(self.now - job.queued)
                 self.at(self.now + job.length, "end", number)
 
     def end(self, number: int) -> None:
         """End a job."""
-        _, of, nodes, _ = self.running.pop(number)
-        there = self.sets[of]
+        _, set_name, nodes, _ = self.running.pop(number)
+        there = self.sets[set_name]
         for each in nodes:
             del there.holders[each]
             there.change(each, {"IDLE"}, {"ALLOCATED"})
@@ -190,13 +190,13 @@ class Day:
 
     def requeue(self, number: int) -> None:
         """Requeue a job whose node was given up; Slurm considers it again after two minutes."""
-        job, of, nodes, began = self.running.pop(number)
+        job, set_name, nodes, began = self.running.pop(number)
         assert not began, "a job that runs is given up"
         for each in nodes:
-            del self.sets[of].holders[each]
-            self.sets[of].change(each, {"IDLE"}, {"ALLOCATED"})
+            del self.sets[set_name].holders[each]
+            self.sets[set_name].change(each, {"IDLE"}, {"ALLOCATED"})
         self.queue.append((self.now + REQUEUE, job))
-        self.at(self.now + REQUEUE, "look", None)
+        self.at(self.now + REQUEUE, "begin_pass", None)
         self.result.requeued += 1
 
     # -- the operator -------------------------------------------------------------------------------------------------
@@ -209,17 +209,17 @@ class Day:
             if there.known == known and not (there.again is not None and there.again <= self.now):
                 continue
             there.known = known
-            wish = replace(WISH, most=there.most)
-            seen = WorkerSnapshot(
-                there.name, 0, "new", dict(there.pods), dict(there.nodes), now=self.now, on_demand=wish
+            power_saving = replace(WISH, most=there.most)
+            snapshot = WorkerSnapshot(
+                there.name, 0, "new", dict(there.pods), dict(there.nodes), now=self.now, on_demand=power_saving
             )
-            plan = on_demand.decide(seen)
+            plan = on_demand.decide(snapshot)
             done = done or bool(plan.actions)
             for action in plan.actions:
                 self.take(there, action)
             there.again = None if plan.again is None else self.now + plan.again
             if there.again is not None:
-                self.at(there.again, "look", None)
+                self.at(there.again, "begin_pass", None)
         self.settle()
         return done
 
@@ -238,9 +238,9 @@ class Day:
                 there.pods[index] = replace(there.pods[index], protected=protected, noted=noted)
             case UpdateNodes():
                 for index in action.indexes:
-                    self.hear(there, action.verb, f"{there.name}-{index}", action.why)
+                    self.update_node(there, action.verb, f"{there.name}-{index}", action.why)
 
-    def hear(self, there: Set, verb: Verb, name: str, why: str) -> None:
+    def update_node(self, there: Set, verb: Verb, name: str, why: str) -> None:
         """Apply what slurmctld does with one node."""
         if verb is Verb.RECORD:
             there.nodes[name] = SlurmNode(name, frozenset({"IDLE", "POWERED_DOWN"}))

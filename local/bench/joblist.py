@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from local.bench.exporter import standin
-from local.bench.record import look
+from local.bench.record import current_scene
 from local.bench.report import machine
 from local.paths import REPOSITORY
 
@@ -95,17 +95,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m local.bench.joblist", description=__doc__)
     parser.add_argument("--child")
     parser.add_argument("--before", type=Path)
-    said = parser.parse_args()
-    if said.child:
-        print(json.dumps(asyncio.run(child(said.child))))
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(asyncio.run(child(options.child))))
         return 0
-    scene = look()
+    scene = current_scene()
     lines = [
         "| jobs | memory of the list, at its peak | peak of the process | CPU | wall | longest block of the event loop |"
     ]
     lines += ["|---|---:|---:|---:|---:|---:|"]
     missed = False
-    for title, source in [("", REPOSITORY), *([(" (before)", said.before)] if said.before else [])]:
+    for title, source in [("", REPOSITORY), *([(" (before)", options.before)] if options.before else [])]:
         for count in COUNTS:
             found = measure(count, source)
             missed |= not title and (found is None or found["peak"] - found["before"] > _MEMORY)

@@ -38,7 +38,7 @@ def measure_warm(runs: int) -> None:
     for number in range(runs):
         set_aside()
         _make("down")
-        scene = record.look()
+        scene = record.current_scene()
         seconds = _make("demo")
         say(f"make demo, run {number + 1}: {seconds:.1f} s")
         record.append(record.Run("warm", seconds, **scene.__dict__))
@@ -47,7 +47,7 @@ def measure_warm(runs: int) -> None:
 def measure_cold(_: int) -> None:
     """Measure `make demo` after `make clean`, and write the report that is committed, because a bench does not empty the caches each time."""
     _make("clean")
-    scene = record.look()
+    scene = record.current_scene()
     seconds = _make("demo")
     record.append(record.Run("cold", seconds, **scene.__dict__))
     COLD.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def measure_start(runs: int) -> None:
     for number in range(runs):
         manifest = _fresh(kube)
         offset = LOG.stat().st_size
-        scene = record.look()
+        scene = record.current_scene()
         began = time.time()
         with Watch() as watch:
             kube.run("kubectl", "apply", "--server-side", "--field-manager=helm", "-f", "-", stdin=manifest)
@@ -88,7 +88,7 @@ def measure_idle(_: int) -> None:
     """Count the requests that an idle operator sends to the API server in three minutes."""
     target()
     time.sleep(QUIET)
-    offset, scene, began = LOG.stat().st_size, record.look(), time.time()
+    offset, scene, began = LOG.stat().st_size, record.current_scene(), time.time()
     say(f"idle for {IDLE:.0f} s")
     time.sleep(IDLE)
     found = [
@@ -97,16 +97,16 @@ def measure_idle(_: int) -> None:
         if each.began < began + IDLE  # a watch that ended meanwhile had begun before
     ]
     counted = audit.by_verb(found)
-    said = ", ".join(f"{verb} {count}" for verb, count in sorted(counted.items()))
+    totals = ", ".join(f"{verb} {count}" for verb, count in sorted(counted.items()))
     busy = sum(count for verb, count in counted.items() if verb not in ("lease", "watch"))
-    say(f"idle: {said}")
-    record.append(record.Run("idle", busy, note=f"{said} in {IDLE:.0f} s", **scene.__dict__))
+    say(f"idle: {totals}")
+    record.append(record.Run("idle", busy, note=f"{totals} in {IDLE:.0f} s", **scene.__dict__))
     record.append(record.Run("lease", counted["lease"] * 60 / IDLE, **scene.__dict__))
 
 
 def measure_memory(_: int) -> None:
     """Return the resident memory of the operator's process, which is visible on this machine although it runs in a pod."""
-    scene = record.look()
+    scene = record.current_scene()
     pids = [pid for pid in _processes() if _argv(pid)[1:3] == ["/usr/local/bin/soperator", "operator"]]
     if len(pids) != 1:
         raise Failure(f"{len(pids)} operators run in the local cluster, not one: run make demo")
@@ -124,7 +124,7 @@ def measure_worker(runs: int) -> None:
     address = str(_status(kube)["address"])
     for number in range(runs):
         node = f"worker-{number % 2}"
-        scene, began = record.look(), time.time()
+        scene, began = record.current_scene(), time.time()
         kube.run("kubectl", "-n", NAMESPACE, "delete", "pod", f"{CLUSTER}-{node}", "--wait=false")
         _wait_idle(address, node, began)
         seconds = time.time() - began
@@ -197,7 +197,7 @@ def _until(holds: Callable[[], bool], what: str) -> None:
 
 
 def _status(kube: Target) -> dict[str, object]:
-    status = kube.look("slurmcluster", CLUSTER).get("status")
+    status = kube.read_object("slurmcluster", CLUSTER).get("status")
     if not isinstance(status, dict) or status.get("why"):
         raise Failure(f"the cluster is not available: {status}")
     return status

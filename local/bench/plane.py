@@ -16,7 +16,7 @@ from pathlib import Path
 from local import binaries, controlplane
 from local.progress import Failure
 
-OPERATOR, ADMIN, KWOK, TOWN = "operator", "admin", "kwok", "town"
+OPERATOR, ADMIN, KWOK, SIMULATION = "operator", "admin", "kwok", "simulation"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def running(folder: Path) -> Iterator[Plane]:
     """Run an API server within the block."""
     programs = binaries.folder()
     client, peer, port = free_port(), free_port(), free_port()
-    tokens = {user: secrets.token_hex(16) for user in (OPERATOR, ADMIN, KWOK, TOWN)}
+    tokens = {user: secrets.token_hex(16) for user in (OPERATOR, ADMIN, KWOK, SIMULATION)}
     plane = Plane(folder, programs / "kubectl")
     _write_files(plane, tokens, port)
     commands = {

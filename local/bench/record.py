@@ -39,7 +39,7 @@ class Scene:
     when: str
 
 
-def look() -> Scene:
+def current_scene() -> Scene:
     """Return the commit, the load of the last minute, and the time."""
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     return Scene(commit(), round(os.getloadavg()[0], 2), when)

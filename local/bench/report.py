@@ -48,11 +48,13 @@ def replace(text: str, content: str, marks: Marks = MARKS) -> str:
 
 def committed(text: str, runs: Sequence[Run]) -> list[Run]:
     """Return the run from the committed report of a cold start, unless there is a newer one."""
-    said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    if any(run.figure == "cold" for run in runs) or "seconds" not in said:
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if any(run.figure == "cold" for run in runs) or "seconds" not in fields:
         return []
-    load = float(said.get("load before", 0.0))
-    return [Run("cold", float(said["seconds"]), commit=said.get("commit", ""), when=said.get("when", ""), load=load)]
+    load = float(fields.get("load before", 0.0))
+    return [
+        Run("cold", float(fields["seconds"]), commit=fields.get("commit", ""), when=fields.get("when", ""), load=load)
+    ]
 
 
 def machine() -> str:

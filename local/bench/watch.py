@@ -46,7 +46,7 @@ class Watch:
     ) -> None:
         self._connection.close()
 
-    def look(self) -> dict[str, list[Object]]:
+    def snapshot(self) -> dict[str, list[Object]]:
         """Return the objects by kind."""
         return {kind: self._list(path) for kind, path in PATHS.items()}
 
@@ -60,16 +60,16 @@ class Watch:
         return items
 
 
-def moments(seen: Mapping[str, list[Object]]) -> dict[str, bool]:
+def moments(objects: Mapping[str, list[Object]]) -> dict[str, bool]:
     """Return for each step of the start whether it is complete."""
-    ready = [_role(pod) for pod in seen["pods"] if _holds(pod, "Ready")]
-    status: Object = next((each.get("status", {}) for each in seen["clusters"]), {})
-    workers = [pod for pod in seen["pods"] if _role(pod) == "worker"]
+    ready = [_role(pod) for pod in objects["pods"] if _holds(pod, "Ready")]
+    status: Object = next((each.get("status", {}) for each in objects["clusters"]), {})
+    workers = [pod for pod in objects["pods"] if _role(pod) == "worker"]
     return {
-        "pods made": bool(seen["pods"]),
+        "pods made": bool(objects["pods"]),
         "slurmctld ready": "controller" in ready,
         "slurmrestd ready": "rest" in ready,
-        "populate Job complete": any(_holds(job, "Complete") for job in seen["jobs"]),
+        "populate Job complete": any(_holds(job, "Complete") for job in objects["jobs"]),
         "workers made": len(workers) == 2,
         "workers ready": ready.count("worker") == 2,
         "login ready": "login" in ready,
@@ -82,11 +82,11 @@ def milestones(watch: Watch, began: float, patience: float) -> dict[str, float]:
     found: dict[str, float] = {}
     job: subprocess.Popen[str] | None = None
     while time.time() - began < patience:
-        seen = watch.look()
-        for name, holds in moments(seen).items():
+        objects = watch.snapshot()
+        for name, holds in moments(objects).items():
             if holds and name not in found:
                 found[name] = time.time() - began
-        address = next((each.get("status", {}).get("address", "") for each in seen["clusters"]), "")
+        address = next((each.get("status", {}).get("address", "") for each in objects["clusters"]), "")
         if job is None and address and "login ready" in found:
             job = _try_job(address)
         elif job is not None and job.poll() is not None:

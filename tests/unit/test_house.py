@@ -140,6 +140,42 @@ def test_no_name_is_a_word_of_this_project_alone(path):
     assert found == set()
 
 
+#: Words that the tools and the images do not use as names either; the product has some of them as parameters still.
+TOOL_WORDS = HOUSE_WORDS | VAGUE | {"town", "bedroom"}
+TOOLS = sorted(path for folder in ("local", "images") for path in (ROOT / folder).rglob("*.py"))
+SCRIPTS = sorted(
+    path
+    for folder in ("local", "images")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and re.match(rb"#!.*\b(sh|bash)\b|#.*shellcheck", path.read_bytes()[:200])
+)
+
+
+@pytest.mark.parametrize("path", TOOLS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_tool_has_a_name_of_this_project_alone(path):
+    """Nor has a module: `said` and `town` say nothing to a stranger."""
+    gc.disable()
+    try:
+        found = {name for name in names_in(ast.parse(path.read_text())) if name.strip("_") in TOOL_WORDS}
+    finally:
+        gc.enable()
+    assert found | ({path.stem} & TOOL_WORDS) == set()
+
+
+def test_no_script_of_an_image_has_such_a_variable_or_function():
+    """Of a shell, and of the C programs of the deep checks."""
+    assert len(SCRIPTS) > 10
+    words = "|".join(sorted(TOOL_WORDS))
+    bound = re.compile(rf"^\s*(?:local |read .*)?\b({words})(?:=|\(\))|\$\{{?({words})\b", re.MULTILINE)
+    found = [f"{path.relative_to(ROOT)}: {each[0]}" for path in SCRIPTS for each in bound.finditer(path.read_text())]
+    declared = re.compile(rf"\b(?:int|long|char|struct \w+|ssize_t) \*?({words})\b")
+    sources = sorted((ROOT / "images").rglob("*.[ch]"))
+    found += [
+        f"{path.relative_to(ROOT)}: {each[0]}" for path in sources for each in declared.finditer(path.read_text())
+    ]
+    assert found == []
+
+
 def test_no_folder_holds_more_modules_than_one_can_look_over():
     """At most twelve beside `__init__` and `__main__`; a capability that needs more is two."""
     folders: dict[str, int] = {}

@@ -6,7 +6,7 @@ GPUs are also compared, within rounding. The script needs PyTorch in the jail.
 
 import time
 
-import said
+import output
 
 _PIECE = 8
 
@@ -17,7 +17,7 @@ def burn(torch, seconds, size):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for gpu in gpus:
-            gpu.ask()
+            gpu.start_round()
         for gpu in gpus:
             gpu.answer()
     middle = sorted(each.sum for each in gpus)[len(gpus) // 2]
@@ -37,7 +37,7 @@ class Gpu:
         self.sum = float(self._first.double().abs().sum())
         self._wrong, self._rounds, self._busy, self._best = 0, 0, None, 0.0
 
-    def ask(self):
+    def start_round(self):
         """Start some products without waiting; two events on the GPU measure their duration."""
         with self._torch.cuda.device(self._index):
             began, ended = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -68,17 +68,17 @@ class Gpu:
 
 def main():
     """Measure this node."""
-    _, tasks, node = said.place()
-    asked = said.given({"seconds": 60, "size": 8192})
+    _, tasks, node = output.place()
+    asked = output.given({"seconds": 60, "size": 8192})
     if tasks != 1:
-        said.broken(f"it measures one node, and this step has {tasks} tasks")
+        output.broken(f"it measures one node, and this step has {tasks} tasks")
     try:
         import torch
     except ImportError as error:
-        said.broken(f"needs PyTorch in the jail: {error}")
+        output.broken(f"needs PyTorch in the jail: {error}")
     if not torch.cuda.is_available():
-        said.broken("PyTorch sees no GPU")
-    said.say([{"of": node, **each} for each in burn(torch, asked["seconds"], asked["size"])])
+        output.broken("PyTorch sees no GPU")
+    output.say([{"of": node, **each} for each in burn(torch, asked["seconds"], asked["size"])])
 
 
 if __name__ == "__main__":

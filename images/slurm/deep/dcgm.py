@@ -9,7 +9,7 @@ import json
 import shutil
 import subprocess
 
-import said
+import output
 
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 _CONFIGURATION = 5
@@ -62,18 +62,20 @@ def warning(result):
 
 def main():
     """Measure this node."""
-    _, tasks, node = said.place()
-    asked = said.given({"level": 2})
+    _, tasks, node = output.place()
+    asked = output.given({"level": 2})
     if tasks != 1:
-        said.broken(f"it measures one node, and this step has {tasks} tasks")
+        output.broken(f"it measures one node, and this step has {tasks} tasks")
     if not shutil.which("dcgmi"):
-        said.broken("needs dcgmi of DCGM in the jail")
+        output.broken("needs dcgmi of DCGM in the jail")
     words = ["dcgmi", "diag", "-r", str(asked["level"]), "-j"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     found = parse(done.stdout)
     if not found:
-        said.broken(f"dcgmi ended with {done.returncode} and no result: {(done.stderr or done.stdout).strip()[-300:]}")
-    said.say([{"of": node, **found}])
+        output.broken(
+            f"dcgmi ended with {done.returncode} and no result: {(done.stderr or done.stdout).strip()[-300:]}"
+        )
+    output.say([{"of": node, **found}])
 
 
 if __name__ == "__main__":

@@ -45,12 +45,12 @@ const char *given(const char *key, const char *otherwise)
 
 double number(const char *key, double otherwise, double least, double most)
 {
-	const char *said = given(key, NULL);
+	const char *text = given(key, NULL);
 	char *end;
-	double value = said ? strtod(said, &end) : otherwise;
+	double value = text ? strtod(text, &end) : otherwise;
 
-	if (said && (!*said || *end || !(value >= least && value <= most)))
-		broken("%s=%s is not a number from %g to %g", key, said, least, most);
+	if (text && (!*text || *end || !(value >= least && value <= most)))
+		broken("%s=%s is not a number from %g to %g", key, text, least, most);
 	return value;
 }
 
@@ -147,7 +147,7 @@ void on_each_cpu(const int *numbers, int count, void (*body)(void *), void *each
 }
 
 /* A number of Slurm's in the environment. */
-static long said(const char *variable, long otherwise)
+static long number_in(const char *variable, long otherwise)
 {
 	const char *text = getenv(variable);
 
@@ -178,9 +178,9 @@ static void look_around(void)
 {
 	const char *list = getenv("SLURM_STEP_NODELIST"), *node = getenv("SLURMD_NODENAME");
 
-	place.rank = (int)said("SLURM_PROCID", 0);
-	place.size = (int)said("SLURM_NTASKS", 1);
-	place.job = (uint64_t)said("SLURM_JOB_ID", 0) << 16 ^ (uint64_t)said("SLURM_STEP_ID", 0);
+	place.rank = (int)number_in("SLURM_PROCID", 0);
+	place.size = (int)number_in("SLURM_NTASKS", 1);
+	place.job = (uint64_t)number_in("SLURM_JOB_ID", 0) << 16 ^ (uint64_t)number_in("SLURM_STEP_ID", 0);
 	if (node)
 		snprintf(place.node, sizeof place.node, "%s", node);
 	else if (gethostname(place.node, sizeof place.node - 1))

@@ -102,27 +102,27 @@ static int own_port(void)
 
 static struct hello hello(void)
 {
-	struct hello said = { .magic = MAGIC, .job = place.job, .rank = place.rank, .port = door < 0 ? 0 : own_port() };
+	struct hello own = { .magic = MAGIC, .job = place.job, .rank = place.rank, .port = door < 0 ? 0 : own_port() };
 
-	snprintf(said.node, sizeof said.node, "%s", place.node);
-	return said;
+	snprintf(own.node, sizeof own.node, "%s", place.node);
+	return own;
 }
 
 /* Whether a whole hello of this job came in time. */
-static int heard(int socket, struct hello *said)
+static int receive_hello(int socket, struct hello *peer)
 {
 	size_t got = 0;
 
-	while (got < sizeof *said) {
-		ssize_t more = recv(socket, (char *)said + got, sizeof *said - got, 0);
+	while (got < sizeof *peer) {
+		ssize_t more = recv(socket, (char *)peer + got, sizeof *peer - got, 0);
 
 		if (more <= 0)
 			return 0;
 		got += (size_t)more;
 	}
-	said->node[sizeof said->node - 1] = '\0';
-	return said->magic == MAGIC && said->job == place.job && said->rank >= 0 && said->rank < place.size &&
-	       strspn(said->node, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == strlen(said->node);
+	peer->node[sizeof peer->node - 1] = '\0';
+	return peer->magic == MAGIC && peer->job == place.job && peer->rank >= 0 && peer->rank < place.size &&
+	       strspn(peer->node, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == strlen(peer->node);
 }
 
 static int accept_before(int listening, double end)
@@ -145,7 +145,7 @@ static void host(double end)
 		broken("the ports %d to %d are all taken", port_of(0), port_of(TRIES - 1));
 	snprintf(members[0].node, sizeof members[0].node, "%s", place.node);
 	while (there < place.size) {
-		struct hello said, mine = hello();
+		struct hello peer, mine = hello();
 		int come = accept_before(listening, end);
 		socklen_t length = sizeof members[0].address;
 
@@ -157,15 +157,15 @@ static void host(double end)
 					broken("%d of %d tasks came to %s, task %d did not", there, place.size, place.node, rank);
 		}
 		ready(come, HELLO_SECONDS);
-		if (send(come, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine || !heard(come, &said) || !said.rank ||
-		    members[said.rank].hub >= 0 || getpeername(come, (struct sockaddr *)&members[said.rank].address, &length)) {
+		if (send(come, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine || !receive_hello(come, &peer) || !peer.rank ||
+		    members[peer.rank].hub >= 0 || getpeername(come, (struct sockaddr *)&members[peer.rank].address, &length)) {
 			close(come);
 			continue;
 		}
 		ready(come, PATIENCE_MS / 1000);
-		set_port(&members[said.rank].address, said.port);
-		memcpy(members[said.rank].node, said.node, sizeof said.node);
-		members[said.rank].hub = come;
+		set_port(&members[peer.rank].address, peer.port);
+		memcpy(members[peer.rank].node, peer.node, sizeof peer.node);
+		members[peer.rank].hub = come;
 		there++;
 	}
 	close(listening);
@@ -181,7 +181,7 @@ static void host(double end)
 static int come_to(const struct addrinfo *found, int attempt)
 {
 	struct sockaddr_storage address = { 0 };
-	struct hello mine = hello(), said;
+	struct hello mine = hello(), peer;
 	int made = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (made < 0)
@@ -189,7 +189,7 @@ static int come_to(const struct addrinfo *found, int attempt)
 	memcpy(&address, found->ai_addr, found->ai_addrlen);
 	set_port(&address, port_of(attempt));
 	ready(made, HELLO_SECONDS);
-	if (connect(made, (struct sockaddr *)&address, length_of(&address)) || !heard(made, &said) || said.rank ||
+	if (connect(made, (struct sockaddr *)&address, length_of(&address)) || !receive_hello(made, &peer) || peer.rank ||
 	    send(made, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine) {
 		close(made);
 		return -1;
@@ -201,7 +201,7 @@ static int come_to(const struct addrinfo *found, int attempt)
 static void join(double end)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
-	struct member *told = memory(sizeof *told * (size_t)place.size);
+	struct member *listed = memory(sizeof *listed * (size_t)place.size);
 	socklen_t length = sizeof members[0].address;
 	int hub = -1, error = 0, port;
 
@@ -217,9 +217,9 @@ static void join(double end)
 			usleep(50000);
 	}
 	receive_all(hub, &port, sizeof port);
-	receive_all(hub, told, sizeof *told * (size_t)place.size);
-	memcpy(members, told, sizeof *told * (size_t)place.size);
-	free(told);
+	receive_all(hub, listed, sizeof *listed * (size_t)place.size);
+	memcpy(members, listed, sizeof *listed * (size_t)place.size);
+	free(listed);
 	if (getpeername(hub, (struct sockaddr *)&members[0].address, &length))
 		broken("a connection: %m");
 	set_port(&members[0].address, port);
@@ -266,7 +266,7 @@ int speak_to(int rank)
 int hear_from(int rank)
 {
 	double end = now() + PATIENCE_MS / 1e3;
-	struct hello said;
+	struct hello peer;
 
 	while (now() < end) {
 		int come = accept_before(door, end);
@@ -274,7 +274,7 @@ int hear_from(int rank)
 		if (come < 0)
 			continue;
 		ready(come, HELLO_SECONDS);
-		if (heard(come, &said) && said.rank == rank) {
+		if (receive_hello(come, &peer) && peer.rank == rank) {
 			ready(come, PATIENCE_MS / 1000);
 			return come;
 		}

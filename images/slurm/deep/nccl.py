@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-import said
+import output
 
 _NAMES = ("all_reduce_perf", "all_reduce_perf_mpi")
 _FOLDERS = ("/opt/nccl-tests/build", "/opt/nccl_tests/build", "/usr/local/nccl-tests/build", "/opt/rccl-tests/build")
@@ -53,13 +53,13 @@ def program(tasks):
         found = shutil.which(name, path=path)
         if found:
             return found
-    return said.broken("needs all_reduce_perf of nccl-tests in the jail")
+    return output.broken("needs all_reduce_perf of nccl-tests in the jail")
 
 
 def main():
     """Run the program in every task; task 0 reads its output."""
-    rank, tasks, node = said.place()
-    asked = said.given({"gpus": 8, "size": "8G", "iterations": 20})
+    rank, tasks, node = output.place()
+    asked = output.given({"gpus": 8, "size": "8G", "iterations": 20})
     words = [program(tasks), "-b", asked["size"], "-e", asked["size"], "-g", str(asked["gpus"]), "-c", "1"]
     done = subprocess.run(
         [*words, "-w", "5", "-n", str(asked["iterations"])],
@@ -69,17 +69,19 @@ def main():
     )
     if rank:
         if done.returncode:
-            said.broken(f"all_reduce_perf ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-200:]}")
+            output.broken(
+                f"all_reduce_perf ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-200:]}"
+            )
         return
     found = parse(done.stdout)
     if not found:
-        said.broken(
+        output.broken(
             f"all_reduce_perf ended with {done.returncode} and no result: {(done.stderr or done.stdout).strip()[-300:]}"
         )
     answer = reading(found, asked["gpus"], tasks, node)
     if isinstance(answer, str):
-        said.broken(answer)
-    said.say([answer])
+        output.broken(answer)
+    output.say([answer])
 
 
 if __name__ == "__main__":

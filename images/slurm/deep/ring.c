@@ -81,10 +81,10 @@ static void say(double took, int rounds, const struct ring *ring, const double *
 		printf("%s%s", rank ? " " : "", node_of(rank));
 	printf("\", \"nodes\": %d, \"busbw\": %.5f, \"rounds\": %d, \"mib\": %.0f, \"wrong\": %.0f}", place.size,
 	       bytes * rounds / took * 2 * (place.size - 1) / place.size / 1e9, rounds, bytes / 1048576, wrong);
-	for (int rank = 0, said = 0; rank < place.size && said < LISTED; rank++)
+	for (int rank = 0, listed = 0; rank < place.size && listed < LISTED; rank++)
 		if (place.size <= LISTED || each[2 * rank] > 0) {
 			printf(", {\"of\": \"%s\", \"wrong\": %.0f, \"adds\": %.3f}", node_of(rank), each[2 * rank], each[2 * rank + 1]);
-			said++;
+			listed++;
 		}
 	puts("]}");
 }

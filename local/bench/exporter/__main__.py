@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.bench.record import look
+from local.bench.record import current_scene
 from local.bench.report import machine
 from local.paths import REPOSITORY
 
@@ -38,7 +38,7 @@ class Measured:
     """
 
     title: str
-    said: dict[str, Any]
+    result: dict[str, Any]
     scrapes: list[tuple[float, float]]
     stormed: float
     stormy: list[tuple[float, float]]
@@ -63,9 +63,9 @@ def measure(title: str, *words: str, url: str = "http://rest") -> Measured:
         if not line:
             raise SystemExit("the exporter ended, or did not end its reading in time")
         time.sleep(1.0)  # some scrapes of the whole
-        calm = scrapes.copy()
+        before_storm = scrapes.copy()
         stormed = _storm(port, child.pid)
-        return Measured(title, json.loads(line), calm, stormed, scrapes[len(calm) :])
+        return Measured(title, json.loads(line), before_storm, stormed, scrapes[len(before_storm) :])
     finally:
         killer.cancel()
         done.set()
@@ -129,7 +129,7 @@ def real(address: str, key: str, pid: int) -> Measured:
     """Measure against a real slurmrestd with the nodes and jobs of its cluster."""
     before = _cpu(pid)
     found = measure("a real slurmrestd", key, address)
-    found.title = f"a real slurmrestd, {sum(found.said['jobs'].values()):,.0f} jobs"
+    found.title = f"a real slurmrestd, {sum(found.result['jobs'].values()):,.0f} jobs"
     found.slurmrestd = {"all": _cpu(pid) - before}
     return found
 
@@ -150,12 +150,12 @@ def table(found: list[Measured]) -> str:
         lines.append(f"| {title} | {' | '.join(cells)} | {goal} |")
 
     for name in ("nodes", "jobs"):
-        row(f"CPU of one reading of the {name}", "", *(f"{each.said['cost'][name]['cpu']:.2f} s" for each in found))
-    whole = [sum(cost["cpu"] for cost in each.said["cost"].values()) for each in found]
+        row(f"CPU of one reading of the {name}", "", *(f"{each.result['cost'][name]['cpu']:.2f} s" for each in found))
+    whole = [sum(cost["cpu"] for cost in each.result["cost"].values()) for each in found]
     row("CPU of reading everything", "", *(f"{cpu:.2f} s" for cpu in whole))
     known = [each.slurmrestd["all"] if each.slurmrestd else None for each in found]
     row("CPU of slurmrestd for this", "", *(f"{cpu:.2f} s" if cpu is not None else "" for cpu in known))
-    shares = [cpu / of if of else None for cpu, of in zip(whole, known, strict=True)]
+    shares = [cpu / base if base else None for cpu, base in zip(whole, known, strict=True)]
     row(
         "exporter's share of that", f"≤ {SHARE:.0%}", *(f"{share:.0%}" if share is not None else "" for share in shares)
     )
@@ -171,7 +171,7 @@ def table(found: list[Measured]) -> str:
     )
     row("median scrape", "", *(f"{statistics.median(wall for wall, _ in each.scrapes):.0f} ms" for each in found))
     row("scrapes", "", *(str(len(each.scrapes)) for each in found))
-    row("peak memory (VmHWM)", f"≤ {PEAK:.0f} MiB", *(f"{each.said['peak']:.0f} MiB" for each in found))
+    row("peak memory (VmHWM)", f"≤ {PEAK:.0f} MiB", *(f"{each.result['peak']:.0f} MiB" for each in found))
     row(
         f"slowest scrape while {STORM} others do not read, without that time",
         "",
@@ -182,7 +182,7 @@ def table(found: list[Measured]) -> str:
         f"≤ {PEAK:.0f} MiB",
         *(f"{each.stormed:.0f} MiB" for each in found),
     )
-    row("series", "", *(f"{each.said['series']:,}" for each in found))
+    row("series", "", *(f"{each.result['series']:,}" for each in found))
     return "\n".join(lines)
 
 
@@ -192,18 +192,18 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--real", nargs=3, metavar=("SOCKET", "KEY", "PID"))
-    said = parser.parse_args()
-    scene = look()
-    found = [real(said.real[0], said.real[1], int(said.real[2]))] if said.real else []
-    found.append(stand_in(said.nodes, said.jobs))
+    result = parser.parse_args()
+    scene = current_scene()
+    found = [real(result.real[0], result.real[1], int(result.real[2]))] if result.real else []
+    found.append(stand_in(result.nodes, result.jobs))
     for each in found:
-        for name, cost in each.said["cost"].items():
+        for name, cost in each.result["cost"].items():
             if cost["trouble"]:
                 print(f"error: {each.title}: {name}: {cost['trouble']}", file=sys.stderr)
                 return 1
     where = f"{machine()}, commit {scene.commit}, {scene.when} UTC, load {scene.load} when it began"
     head = f"# What the exporter costs\n\nWritten by `make bench-exporter` on {where}."
-    page = REAL if said.real else PAGE
+    page = REAL if result.real else PAGE
     page.write_text(f"{head}\n\n{table(found)}\n")
     print(page.read_text())
     return 0

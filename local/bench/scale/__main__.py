@@ -26,23 +26,23 @@ def main() -> int:
     parser.add_argument(
         "--counts", action="store_true", help="write no page; exit with 1 if a count of requests exceeds its limit"
     )
-    said = parser.parse_args()
-    wanted = said.parts or PARTS[:-1]
+    options = parser.parse_args()
+    wanted = options.parts or PARTS[:-1]
     if unknown := [part for part in wanted if part not in PARTS]:
         parser.error(f"there is no part {unknown[0]!r}: choose of {', '.join(PARTS)}")
-    if not said.add and wanted != ["report"]:
+    if not options.add and wanted != ["report"]:
         FILE.unlink(missing_ok=True)
     try:
         for part in wanted:
-            for _ in range(said.runs if part != "report" else 0):
+            for _ in range(options.runs if part != "report" else 0):
                 scenes.fifty() if part == "fifty" else scenes.grow(int(part))
     except Failure as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
-        if not said.counts:
+        if not options.counts:
             page.write(record.read(FILE))
-    return counts.verdict(_measured()) if said.counts else 0
+    return counts.verdict(_measured()) if options.counts else 0
 
 
 def _measured() -> list[Measured]:

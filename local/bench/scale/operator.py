@@ -1,6 +1,6 @@
 """Runs the unchanged operator, and resolves every Service of the cluster to one address: `python -m local.bench.scale.operator`.
 
-This process resolves the names of Services itself in place of a cluster's DNS: each has the address in SOPERATOR_BENCH_TOWN, on the port
+This process resolves the names of Services itself in place of a cluster's DNS: each has the address in SOPERATOR_BENCH_SIMULATION, on the port
 that the operator requests.
 """
 
@@ -25,5 +25,5 @@ def answering(address: str, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if __name__ == "__main__":
-    socket.getaddrinfo = answering(os.environ["SOPERATOR_BENCH_TOWN"], socket.getaddrinfo)
+    socket.getaddrinfo = answering(os.environ["SOPERATOR_BENCH_SIMULATION"], socket.getaddrinfo)
     main()

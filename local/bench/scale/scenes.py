@@ -20,7 +20,7 @@ _CLUSTERS, _EACH = 50, 3
 def grow(workers: int) -> None:
     """Create one cluster; at a thousand workers also measure an idle minute and a rollout, and at five thousand the loss of a pod."""
     with stage(nodes=workers) as scene:
-        seen = record.look()
+        seen = record.current_scene()
         began, at = scene.read(), time.time()
         _apply(scene, ["bench"], workers)
         _until(scene, "bench", lambda status: _all_idle(status, workers))
@@ -46,7 +46,7 @@ def grow(workers: int) -> None:
 def fifty() -> None:
     """Create fifty small clusters at once, each in its own namespace."""
     with stage(nodes=_CLUSTERS) as scene:
-        seen = record.look()
+        seen = record.current_scene()
         names = [f"bench-{number}" for number in range(_CLUSTERS)]
         began, at = scene.read(), time.time()
         _apply(scene, names, _EACH)
@@ -66,9 +66,9 @@ def fifty() -> None:
         _idle(scene, _CLUSTERS)
 
 
-def _idle(scene: Stage, of: int) -> None:
+def _idle(scene: Stage, count: int) -> None:
     time.sleep(QUIET_S)
-    seen, began = record.look(), scene.read()
+    seen, began = record.current_scene(), scene.read()
     time.sleep(IDLE_S)
     ended = scene.read()
     found = [each for each in scene.requests(began.at) if each.began <= ended.at]
@@ -76,13 +76,13 @@ def _idle(scene: Stage, of: int) -> None:
     answered = [each for each in found if each.subresource != "exec"]  # KWOK answers none, so they are asked again
     measured = {"cpu": 100 * (ended.cpu - began.cpu) / took, "requests": len(answered) * 60 / took}
     parts = {f"requests: {verb}": float(count) for verb, count in sorted(audit.by_verb(found).items())}
-    _keep(f"idle-{of}", measured, seen, parts)
+    _keep(f"idle-{count}", measured, seen, parts)
 
 
 def _roll(scene: Stage, workers: int) -> None:
-    seen, began, at = record.look(), scene.read(), time.time()
+    seen, began, at = record.current_scene(), scene.read(), time.time()
     path = f"{GROUP}/namespaces/bench/nodesets/worker"
-    scene.ask("PATCH", path, {"spec": {"image": IMAGE}}, "application/merge-patch+json")
+    scene.send("PATCH", path, {"spec": {"image": IMAGE}}, "application/merge-patch+json")
     _until(scene, "bench", lambda status: status.get("updatedReplicas") == workers and _all_idle(status, workers))
     ended, found = scene.read(), scene.requests(at)
     measured = {"done": ended.at - at, "cpu": ended.cpu - began.cpu, "requests": float(len(found))}
@@ -93,12 +93,12 @@ def _roll(scene: Stage, workers: int) -> None:
 def _replace(scene: Stage, workers: int, number: int) -> None:
     time.sleep(QUIET_S)
     path = f"/api/v1/namespaces/bench/pods/bench-worker-{number}"
-    old = scene.ask("GET", path)["metadata"]["uid"]
-    seen, began = record.look(), scene.read()
-    scene.ask("DELETE", path)
+    old = scene.send("GET", path)["metadata"]["uid"]
+    seen, began = record.current_scene(), scene.read()
+    scene.send("DELETE", path)
     time.sleep(REPLACE_S)
     ended, found = scene.read(), scene.requests(began.at)
-    new = scene.ask("GET", path)
+    new = scene.send("GET", path)
     assert new["metadata"]["uid"] != old, f"{path} is still the same pod"
     _until(scene, "bench", lambda status: _all_idle(status, workers))
     parts = {f"requests: {verb}": float(count) for verb, count in sorted(audit.by_verb(found).items())}
@@ -144,11 +144,11 @@ def _ours(kind: str, name: str, namespace: str, spec: Object) -> Object:
 def _until(scene: Stage, namespace: str, holds: Callable[[Object], bool]) -> None:
     """Wait until the status of a NodeSet, for the current generation, satisfies the condition."""
 
-    def told(seen: Object) -> bool:
+    def is_reported(seen: Object) -> bool:
         status = seen.get("status", {})
         return bool(status.get("observedGeneration") == seen["metadata"]["generation"] and holds(status))
 
-    scene.wait(f"NodeSet {namespace}/worker", f"{GROUP}/namespaces/{namespace}/nodesets/worker", told)
+    scene.wait(f"NodeSet {namespace}/worker", f"{GROUP}/namespaces/{namespace}/nodesets/worker", is_reported)
 
 
 def _keep(scene: str, measured: dict[str, float], seen: record.Scene, parts: dict[str, float]) -> None:

@@ -42,8 +42,8 @@ class Node:
         features = self.features or [self.name.rpartition("-")[0]]
         fields = {"features": features, "active_features": features, "weight": self.weight}
         names = fields | {"name": self.name, "hostname": self.name, "address": self.name, "slurmd_start_time": started}
-        said = {"state": self.states, "reason": self.reason, "reason_changed_at": at, "reason_set_by_user": "slurm"}
-        self.text = json.dumps(_RECORD | names | (said if self.reason else {"state": self.states}), indent=2).encode()
+        record = {"state": self.states, "reason": self.reason, "reason_changed_at": at, "reason_set_by_user": "slurm"}
+        self.text = json.dumps(_RECORD | names | (record if self.reason else {"state": self.states}), indent=2).encode()
 
 
 @dataclass

@@ -28,8 +28,8 @@ _LOOK_S, _IDLE_S = 0.25, 20.0
 #: Seconds after which a scene that does not come is a failure, with what was seen last: less than `local.rotate` has for the whole bench.
 PATIENCE_S = 240.0
 OPERATOR = "local.bench.scale.operator"
-#: Where the town answers for every slurmrestd: an address of the loopback of its own, for the port is the Services'.
-TOWN = "127.83.76.82"
+#: Where the simulation answers for every slurmrestd: an address of the loopback of its own, for the port is the Services'.
+SIMULATION = "127.83.76.82"
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Stage:
 
     def __init__(self, server: Plane, pid: int, players: Sequence[subprocess.Popen[bytes]]) -> None:
         self.server, self.pid, self._players = server, pid, players
-        said = json.loads(server.kubeconfig(plane.ADMIN).read_text())
-        self._token = said["users"][0]["user"]["token"]
-        address = urlsplit(said["clusters"][0]["cluster"]["server"]).netloc
+        config = json.loads(server.kubeconfig(plane.ADMIN).read_text())
+        self._token = config["users"][0]["user"]["token"]
+        address = urlsplit(config["clusters"][0]["cluster"]["server"]).netloc
         context = ssl._create_unverified_context()  # the server's certificate is its own
         self._connection = http.client.HTTPSConnection(address, timeout=60, context=context)
         self._asked = 0.0
 
-    def ask(self, verb: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
+    def send(self, verb: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
         """Send one request and return the response; raises Failure if the server refuses it."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         if time.monotonic() - self._asked > _IDLE_S:
@@ -69,19 +69,19 @@ class Stage:
     def wait(self, what: str, path: str, holds: Callable[[Object], bool], patience: float = PATIENCE_S) -> Object:
         """Read an object until `holds` is true for it, and return the object."""
         until = time.monotonic() + patience
-        while not holds(seen := self.ask("GET", path)):
+        while not holds(current := self.send("GET", path)):
             self.check()
             if time.monotonic() > until:
-                raise Failure(f"{what}: not after {patience:.0f} s: {json.dumps(seen)[-1500:]}")
+                raise Failure(f"{what}: not after {patience:.0f} s: {json.dumps(current)[-1500:]}")
             time.sleep(_LOOK_S)
-        return seen
+        return current
 
     def check(self) -> None:
         """Raise Failure if a process of the stage has ended."""
         if ended := next((each for each in self._players if each.poll() is not None), None):
-            logs = [self.server.folder / f"{name}.log" for name in ("operator", "town", "kwok")]
-            said = "\n".join(f"{log.name}: {log.read_text()[-800:]}" for log in logs)
-            raise Failure(f"{ended.args!r} has ended with {ended.returncode}:\n{said}")
+            logs = [self.server.folder / f"{name}.log" for name in ("operator", "simulation", "kwok")]
+            config = "\n".join(f"{log.name}: {log.read_text()[-800:]}" for log in logs)
+            raise Failure(f"{ended.args!r} has ended with {ended.returncode}:\n{config}")
 
     def read(self) -> Meter:
         """Read the operator's CPU time."""
@@ -103,24 +103,27 @@ def stage(nodes: int) -> Iterator[Stage]:
     """Run a stage with the given number of Nodes, all Ready."""
     with tempfile.TemporaryDirectory(prefix="soperator-scale-") as name, plane.running(Path(name)) as server:
         alone.install(server)
-        with _players(server) as players, alone.operator(server, OPERATOR, SOPERATOR_BENCH_TOWN=TOWN) as operator:
+        with (
+            _players(server) as players,
+            alone.operator(server, OPERATOR, SOPERATOR_BENCH_SIMULATION=SIMULATION) as operator,
+        ):
             made = Stage(server, operator.process.pid, [*players, operator.process])
             for number in range(nodes):
-                made.ask("POST", "/api/v1/nodes", {"kind": "Node", "metadata": {"name": f"node-{number}"}})
-            made.wait("Nodes are ready", "/api/v1/nodes", lambda seen: all(map(_is_ready, seen["items"])))
+                made.send("POST", "/api/v1/nodes", {"kind": "Node", "metadata": {"name": f"node-{number}"}})
+            made.wait("Nodes are ready", "/api/v1/nodes", lambda current: all(map(_is_ready, current["items"])))
             time.sleep(3.0)
             yield made
 
 
 @contextmanager
 def _players(server: Plane) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Run KWOK and the fakes of `town`."""
+    """Run KWOK and the fakes of `simulation`."""
     folder = server.folder
     command = kwok.command(binaries.folder() / "kwok", server.kubeconfig(plane.KWOK), folder)
     path = f"{REPOSITORY}:{REPOSITORY / 'src'}"
-    env = os.environ | {"KUBECONFIG": str(server.kubeconfig(plane.TOWN)), "PYTHONPATH": path}
-    words = [sys.executable, "-m", "local.bench.scale.town", TOWN]
-    players = [plane.start(folder, "kwok", command), plane.start(folder, "town", words, env)]
+    env = os.environ | {"KUBECONFIG": str(server.kubeconfig(plane.SIMULATION)), "PYTHONPATH": path}
+    words = [sys.executable, "-m", "local.bench.scale.simulation", SIMULATION]
+    players = [plane.start(folder, "kwok", command), plane.start(folder, "simulation", words, env)]
     try:
         yield players
     finally:

@@ -14,19 +14,19 @@ FOLDER = Path(__file__).parents[3] / "images/slurm/deep"
 def script(name: str) -> ModuleType:
     """One of the scripts; they import their helper by its bare name."""
     found = {}
-    for each in ("said", name):
+    for each in ("output", name):
         spec = importlib.util.spec_from_file_location(each, FOLDER / f"{each}.py")
         assert spec
         assert spec.loader
         found[each] = importlib.util.module_from_spec(spec)
-        before = sys.modules.get("said")
-        sys.modules["said"] = found["said"]
+        before = sys.modules.get("output")
+        sys.modules["output"] = found["output"]
         try:
             spec.loader.exec_module(found[each])
         finally:
-            sys.modules.pop("said")
+            sys.modules.pop("output")
             if before:
-                sys.modules["said"] = before
+                sys.modules["output"] = before
     return found[name]
 
 

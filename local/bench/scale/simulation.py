@@ -1,4 +1,4 @@
-"""The simulated parts of a Kubernetes cluster: `python -m local.bench.scale.town ADDRESS`.
+"""The simulated parts of a Kubernetes cluster: `python -m local.bench.scale.simulation ADDRESS`.
 
 It assigns pods to Nodes in turn, and gives each StatefulSet and Deployment of a cluster one pod and reports it as ready. The slurmrestd of
 every cluster answers at ADDRESS, on the port of its Service: `local.bench.scale.operator` directs the operator's process to it, and the
@@ -141,7 +141,7 @@ class Town:
 
 
 async def _main(address: str) -> None:
-    async with Api.connect(user_agent="town", field_manager="town") as api:
+    async with Api.connect(user_agent="simulation", field_manager="simulation") as api:
         await Town(api).run(address)
 
 
