@@ -17,8 +17,8 @@ def run(words: Sequence[str], *, environment: Mapping[str, str] | None = None, s
     """Run a program in the repository, and return what it prints; raise Failure with its errors if it fails."""
     done = subprocess.run(words, cwd=REPOSITORY, env=environment, input=stdin, capture_output=True, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise Failure(f"{' '.join(words[:3])} failed:\n{said[-2000:]}")
+        output = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise Failure(f"{' '.join(words[:3])} failed:\n{output[-2000:]}")
     return done.stdout.decode(errors="replace")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from soperator.cli.support.backup_repository import repository_of
+from soperator.cli.backup.repository import repository_of
 from soperator.cli.support.errors import CliError, report_errors
 from soperator.cli.support.say import say
 

@@ -3,7 +3,7 @@
 import pytest
 
 from soperator.api.backup import Repository
-from soperator.cli.support.backup_repository import repository_of
+from soperator.cli.backup.repository import repository_of
 from soperator.cli.support.errors import CliError
 
 STORE = {

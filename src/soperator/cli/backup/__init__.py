@@ -1,0 +1,1 @@
+"""The repository of backups, as `soperator restore` reads it."""
