@@ -220,7 +220,7 @@ def check_node_access(found: dict[str, Any], *, is_allowed: bool) -> None:
     if fields and not is_allowed:
         raise CliError(
             f"snapshot {found['snapshot']} has fields that give pods rights on the Nodes: {'; '.join(fields[:10])}: "
-            "look whether they are yours, and if they are, give --allow-node-access"
+            "find out whether they are yours, and if they are, give --allow-node-access"
         )
 
 

@@ -235,7 +235,7 @@ def test_a_check_that_fails_on_very_many_nodes_stops():
         history, _ = single_node.fold(replace(history, runs=runs), wish, over, {})
         now += 60.0
     assert len(history.failures) == single_node.MOST
-    assert "look whether the check is wrong" in single_node.decide(history, wish, targets, now).message
+    assert "find out whether the check is wrong" in single_node.decide(history, wish, targets, now).message
 
 
 def test_what_makes_a_node_due():

@@ -18,7 +18,7 @@ from soperator.runtime.server import serve
 from soperator.slurmrest.client import SlurmError
 from soperator.slurmrest.reader import Credentials, ListReader
 
-#: Seconds between two looks whether a point of the plot is due.
+#: Seconds between two checks for a due point of the plot.
 AWHILE = 20.0
 
 

@@ -270,7 +270,7 @@ def _messages(
     if left:
         yield (
             f"{len(left)} more fail but stay in service, because health.maxUnhealthy is {policy.most}{_of_all(policy)}: "
-            "look whether the check is wrong, and disable it in health.disabledChecks, or raise the limits"
+            "find out whether the check is wrong, and disable it in health.disabledChecks, or raise the limits"
         )
     failing = [
         each for each in found if each[1].state is HealthState.FAILING and each[0] not in {pod.index for pod in left}

@@ -328,7 +328,7 @@ def message(history: CheckHistory, settings: CheckPolicy, left: int) -> str:
     parts = ["suspended"] if settings.suspended else []
     if len(history.failures) + len(history.runs) >= MOST:
         parts.append(
-            f"{len(history.failures)} nodes do not pass, so no further run starts: look whether the check is wrong"
+            f"{len(history.failures)} nodes do not pass, so no further run starts: find out whether the check is wrong"
         )
     if history.runs:
         parts.append(f"{sum(len(each.nodes) for each in history.runs)} run it")
