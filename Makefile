@@ -168,10 +168,14 @@ test-accounting: venv ## accounting with three kinds of database, what goes wron
 	SOPERATOR_ACCOUNTING=yes pytest tests/slurm/test_records.py
 	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py tests/cluster/test_accounting_guard.py tests/cluster/test_accounting_more.py
 
-test-backup: venv machine ## backups with a real restic into a real store with the API of S3, and what goes wrong with them; six minutes, no cluster
+test-backup: venv ## backups with a real restic into a real store with the API of S3, on the local cluster too, and docs/reports/backup.md; a quarter of an hour
 	python3 -m local.s3
 	python3 -m local.images build backup
-	pytest tests/backup
+	mkdir -p build
+	pytest -vv tests/backup | tee build/test-backup.log
+	$(PYTHON) -m local.demo --only-cluster
+	SOPERATOR_BACKUP=yes pytest -vv $(PATIENT) tests/cluster/test_backup.py | tee build/test-backup-cluster.log
+	$(PYTHON) -m tests.backup.report build/test-backup.log build/test-backup-cluster.log
 
 test-logs: venv ## examples/logs/collector.yaml in a real OpenTelemetry collector, which is built the first time (3 min); needs no cluster
 	$(PYTHON) -m local.collector

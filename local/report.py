@@ -35,6 +35,7 @@ EVIDENCE = (
     Evidence("docs/reliability.md", PRODUCT, "make chaos"),
     Evidence("docs/reports/accounting.md", (*PRODUCT, "tests/cluster"), "make test-accounting"),
     Evidence("docs/reports/attack-suite.md", ("spank",), "make -C spank attack-suite"),
+    Evidence("docs/reports/backup.md", ("src/soperator/agents/backup", "images/backup"), "make test-backup"),
     Evidence("docs/reports/bad-machines.md", PRODUCT, "make soak"),
     Evidence("docs/reports/bench-jail.md", ("spank",), "make bench-jail"),
     Evidence("docs/reports/changes.md", PRODUCT, "make soak"),

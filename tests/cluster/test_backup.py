@@ -3,15 +3,18 @@
 A second cluster is lost, not the demo's. Its jail stays, because backups do not have it.
 """
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from local import s3
 from local.paths import DEFAULT_STATE
 from tests.cluster import books, second
 from tests.cluster.conftest import make_user
@@ -25,6 +28,8 @@ SPEC = {
     "clusterRef": {"name": NAME},
     "repository": {"claimName": CLAIM, "password": {"secretName": SECRET}},
 }
+#: Where the Nodes and their pods reach this machine.
+ADDRESS, PORT = "10.10.0.1", 7470
 QUEUE = "squeue -h -t PD --sort=-p,i -o '%i %j %u %Q'"
 SHARES = "sacctmgr -nP show assoc format=account,user,share"
 HOST_KEY = "ssh-keyscan -t ed25519 localhost 2> /dev/null | cut -d ' ' -f 2-"
@@ -86,9 +91,9 @@ def lose_volumes(lab: Lab) -> None:
     books.make_claim(lab, f"{NAME}-state")
 
 
-def restore(lab: Lab, *options: str) -> "subprocess.CompletedProcess[str]":
+def restore(lab: Lab, *options: str, place: Sequence[str] = ("--claim", CLAIM)) -> "subprocess.CompletedProcess[str]":
     """What `soperator restore` ends with."""
-    words = ["restore", NAME, "-n", NAME, "--claim", CLAIM, "--password-secret", SECRET, *options]
+    words = ["restore", NAME, "-n", NAME, *place, "--password-secret", SECRET, *options]
     env = os.environ | {"KUBECONFIG": lab.target.kubeconfig}
     command = [sys.executable, "-m", "soperator.cli", *words]
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=300)
@@ -164,3 +169,133 @@ def flip(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(bytes(content))
+
+
+in_full = pytest.mark.skipif(not os.environ.get("SOPERATOR_BACKUP"), reason="make test-backup runs it")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the store, with its bucket."""
+    made = tmp_path_factory.mktemp("store")
+    (made / "data/backups").mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def store(kept: Lab, folder: Path) -> Iterator[s3.Store]:
+    """A store with TLS that pods reach, and Secrets with its keys and its certificate."""
+    with s3.serve(s3.build(), folder, ADDRESS, PORT) as made:
+        kept.kubectl("delete", "secret", "store", "store-ca", "--ignore-not-found")
+        give_keys(kept, made.secret_key)
+        kept.kubectl("create", "secret", "generic", "store-ca", f"--from-file=ca.crt={made.certificate}")
+        yield made
+
+
+def give_keys(lab: Lab, secret_key: str) -> None:
+    """Write the Secret with the keys of the store."""
+    data = {"AWS_ACCESS_KEY_ID": "backups", "AWS_SECRET_ACCESS_KEY": secret_key}
+    books.apply(lab, {"kind": "Secret", "metadata": {"name": "store"}, "stringData": data})
+
+
+S3_SPEC = {
+    "clusterRef": {"name": NAME},
+    "repository": {
+        "s3": {
+            "endpoint": f"https://{ADDRESS}:{PORT}",
+            "bucket": "backups",
+            "prefix": "slurm",
+            "credentialsSecretName": "store",
+            "ca": {"secretName": "store-ca"},
+        },
+        "password": {"secretName": SECRET},
+    },
+}
+S3_PLACE = (
+    *("--s3-endpoint", f"https://{ADDRESS}:{PORT}", "--s3-bucket", "backups", "--s3-prefix", "slurm"),
+    *("--s3-credentials-secret", "store", "--s3-ca-secret", "store-ca"),
+)
+
+
+def offsite(lab: Lab, word: str, seconds: float = 120) -> tuple[str, str]:
+    """Request a backup into the store; return the reason and the message of Ready once they are about this request."""
+
+    def ended() -> tuple[str, str] | None:
+        status = lab.status("slurmbackup", "offsite")
+        ready = condition(status, "Ready") if status.get("conditions") else {"reason": "BackingUp"}
+        if status.get("request") != word or ready["reason"] == "BackingUp":
+            return None
+        return ready["reason"], ready["message"]
+
+    assert lab.apply("SlurmBackup", "offsite", S3_SPEC | {"runRequest": word}).returncode == 0
+    found = lab.until(f"the backup {word} has ended", ended, seconds)
+    assert found is not None
+    return found
+
+
+@in_full
+def test_faults_of_a_store_are_in_the_condition(kept: Lab, store: s3.Store) -> None:
+    """A wrong key, a repository that was emptied, and a pod that is killed; what was made before stays."""
+    began = time.monotonic()
+    assert offsite(kept, "first") == ("BackedUp", "")
+    kept.timings.note("backup of a small cluster into a store, the first one", time.monotonic() - began)
+    began = time.monotonic()
+    assert offsite(kept, "again") == ("BackedUp", "")
+    kept.timings.note("backup of a small cluster into a store, the second one", time.monotonic() - began)
+    give_keys(kept, "wrong")
+    reason, why = offsite(kept, "wrong-key")
+    assert (reason, "credentialsSecretName" in why) == ("StoreDenied", True), why
+    give_keys(kept, store.secret_key)
+    repository = store.folder / "backups/slurm/restic"
+    repository.rename(store.folder / "aside")
+    reason, why = offsite(kept, "emptied")
+    assert (reason, f"https://{ADDRESS}:{PORT}/backups/slurm/restic is gone" in why) == ("RepositoryMissing", True), why
+    assert not repository.exists()
+    (store.folder / "aside").rename(repository)
+    assert kept.apply("SlurmBackup", "offsite", S3_SPEC | {"runRequest": "killed"}).returncode == 0
+    pod = kept.until("the pod runs", lambda: running(kept), 60)
+    kept.kubectl("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+    assert offsite(kept, "killed", 300) == ("BackedUp", "")
+
+
+def running(lab: Lab) -> str:
+    """The pod of a backup that runs."""
+    return next((name for name, pod in lab.pods("backup").items() if pod["status"]["phase"] == "Running"), "")
+
+
+@in_full
+def test_a_store_that_is_away_is_named(kept: Lab, folder: Path) -> None:
+    """Within minutes, and not after the three quarters of an hour for which restic would go on."""
+    reason, why = offsite(kept, "away", 400)
+    assert (reason, "connection refused" in why) == ("StoreUnreachable", True), why
+
+
+@in_full
+def test_a_lost_cluster_comes_back_from_a_store(kept: Lab, store: s3.Store) -> None:
+    """With its queue and its host keys; a living one is refused, and one byte that is another one is found before anything is touched."""
+    queued = [kept.ssh("alice", "sbatch --parsable -H -o /dev/null --wrap true").strip() for _ in range(3)]
+    key = kept.ssh("root", HOST_KEY)
+    assert offsite(kept, "last") == ("BackedUp", "")
+    refused = restore(kept, place=S3_PLACE)
+    assert (refused.returncode, f"SlurmCluster {NAME} exists" in refused.stderr) == (1, True), refused.stderr
+    good = restore(kept, "--verify", place=S3_PLACE)
+    assert (good.returncode, "is whole" in good.stdout) == (0, True), good.stdout + good.stderr
+    copy = store.folder.parent / "copy"
+    shutil.copytree(store.folder / "backups/slurm/restic", copy)
+    for pack in (store.folder / "backups/slurm/restic/data").rglob("*"):  # one of them has nothing of the last backup
+        if pack.is_file():
+            flip(pack)
+    bad = restore(kept, "--verify", place=S3_PLACE)
+    assert bad.returncode == 1, bad.stdout
+    shutil.copytree(copy, store.folder / "backups/slurm/restic", dirs_exist_ok=True)
+    lose(kept)
+    lose_volumes(kept)
+    began = time.monotonic()
+    done = restore(kept, place=S3_PLACE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept.__dict__.pop("address", None)
+    kept.wait_available(300)
+    kept.timings.note("restore of a small cluster from a store, until it is available", time.monotonic() - began)
+    assert kept.ssh("root", HOST_KEY) == key
+    found = json.loads(kept.ssh("root", "squeue -h --json"))["jobs"]
+    assert sorted(str(each["job_id"]) for each in found) == queued
