@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from soperator.agents.backup import restic, restore, take
+from soperator.agents.backup import restic, restore, state, take
 from soperator.agents.backup.__main__ import ending
 from soperator.agents.backup.errors import BackupError
 
@@ -19,6 +19,7 @@ ANSWERS = 6.0
 def main(folder: Path, verb: str) -> int:
     """Take a backup of the folders in `folder`, or read the newest one into it; return 1 on failure."""
     restic._ANSWERS = ANSWERS
+    state._BEGINS_WITHIN = 0.0  # no slurmctld saves here
     program = (os.environ["RESTIC"], "--no-cache", "--retry-lock", os.environ.get("PATIENCE", "1m"))
     repository = restic.Restic("slurm/demo", program, "nightly")
     try:

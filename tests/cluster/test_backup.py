@@ -30,8 +30,6 @@ SPEC = {
 }
 #: Where the Nodes and their pods reach this machine.
 ADDRESS, PORT = "10.10.0.1", 7470
-#: slurmctld saves new jobs a few seconds later (SAVE_MAX_WAIT in state_save.c), and a backup has what it has saved.
-SAVED_S = 15.0
 QUEUE = "squeue -h -t PD --sort=-p,i -o '%i %j %u %Q'"
 SHARES = "sacctmgr -nP show assoc format=account,user,share"
 HOST_KEY = "ssh-keyscan -t ed25519 localhost 2> /dev/null | cut -d ' ' -f 2-"
@@ -277,7 +275,6 @@ def test_a_lost_cluster_comes_back_from_a_store(kept: Lab, store: s3.Store) -> N
     """With its queue and its host keys; a living one is refused, and one byte that is another one is found before anything is touched."""
     queued = [kept.ssh("alice", "sbatch --parsable -H -o /dev/null --wrap true").strip() for _ in range(3)]
     key = kept.ssh("root", HOST_KEY)
-    time.sleep(SAVED_S)
     assert offsite(kept, "last") == ("BackedUp", "")
     refused = restore(kept, place=S3_PLACE)
     assert (refused.returncode, f"SlurmCluster {NAME} exists" in refused.stderr) == (1, True), refused.stderr

@@ -36,6 +36,13 @@ BACKUP = [
     ),
     Mutant(
         f"{AGENT}/state.py",
+        '        if _saved_at(source) > since or (waited >= _BEGINS_WITHIN and not (source / "job_state.new").exists()):\n',
+        "        if True:\n",
+        "jobs that were submitted just before a backup",
+        (f"{UNIT}/test_state.py",),
+    ),
+    Mutant(
+        f"{AGENT}/state.py",
         "            if _identities(source) == before:\n",
         "            if True:\n",
         "jobs, to a copy whose files are of different saves",

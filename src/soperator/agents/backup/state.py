@@ -3,6 +3,8 @@
 slurmctld writes each file beside its place, syncs it, and then links it into its place (`save_buf_to_state` of state_save.c), so an open
 file is whole. A copy is torn only if the files are of different saves, so it is repeated until no file has changed meanwhile. A save is rare.
 
+slurmctld saves a change up to 6 s later (`SAVE_MAX_WAIT` and one more second in state_save.c), so a backup waits for a save that began after it did.
+
 Scripts of jobs are in folders of their own, which are made before the file `job_state` names the job and removed after its end; they are copied
 before the files and once more after them, so that every job of the copy has its script.
 """
@@ -20,6 +22,8 @@ from soperator.agents.backup.errors import BackupError
 _IGNORED = frozenset({"heartbeat", "lost+found"})
 _ATTEMPTS, _PAUSE = 30, 0.5
 _VERSION = b"PROTOCOL_VERSION\0"
+#: Seconds in which slurmctld begins to save a change, and the most seconds for which a save in progress is waited for.
+_BEGINS_WITHIN, _ENDS_WITHIN = 7.0, 60.0
 
 Identities = dict[str, tuple[int, int, int]]
 
@@ -40,8 +44,33 @@ def copy_state(source: Path, to: Path, attempts: int = _ATTEMPTS, pause: float =
     raise BackupError(f"The state of slurmctld changed during each of {attempts} copies: its volume may be too slow.")
 
 
+def wait_for_save(source: Path, since: float) -> None:
+    """Return when the file `job_state` has the jobs of the moment `since`, in seconds since 1970 by the clock of slurmctld's Node.
+
+    It has them if its save began after that moment, or if slurmctld has begun none for as long as it may wait.
+    """
+    while (waited := time.time() - since) < _ENDS_WITHIN:
+        if _saved_at(source) > since or (waited >= _BEGINS_WITHIN and not (source / "job_state.new").exists()):
+            return
+        time.sleep(_PAUSE)
+
+
+def _saved_at(source: Path) -> int:
+    """Return when the save of `job_state` began, in seconds since 1970; 0 without a readable one."""
+    try:
+        with (source / "job_state").open("rb") as file:
+            return _header(file.read(64))[0]
+    except (OSError, BackupError):
+        return 0
+
+
 def next_job_id(job_state: bytes) -> int:
-    """Return the next job id that the header of the file `job_state` has; raises BackupError if it is no such header.
+    """Return the next job id that the header of the file `job_state` has; raises BackupError if it is no such header."""
+    return _header(job_state)[1]
+
+
+def _header(job_state: bytes) -> tuple[int, int]:
+    """Return time and next job id of a header; raises BackupError if it is none.
 
     The header is a text with its length, the version of the protocol, the time, and the id, all big-endian (`dump_all_job_state` of job_mgr.c).
     """
@@ -49,10 +78,10 @@ def next_job_id(job_state: bytes) -> int:
     form = f">I{size}sHQI"
     if len(job_state) < struct.calcsize(form):
         raise BackupError("The file job_state of slurmctld is too short to have a header.")
-    length, version, _, _, number = struct.unpack_from(form, job_state)
+    length, version, _, moment, number = struct.unpack_from(form, job_state)
     if length != size or version != _VERSION:
         raise BackupError("The file job_state of slurmctld has an unknown header.")
-    return int(number)
+    return int(moment), int(number)
 
 
 def _identities(source: Path) -> Identities:

@@ -54,9 +54,9 @@ class BackupTask:
 
 def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> dict[str, Any]:
     """Take a backup and return the data for the operator's status; raises BackupError."""
-    folders, began = folders or Folders(), time.monotonic()
+    folders, began, since = folders or Folders(), time.monotonic(), time.time()
     identity = restic.prepare(task.repository_id)
-    manifest = gather(task, folders)
+    manifest = gather(task, folders, since)
     (folders.backup / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True))
     made = restic.backup(folders.backup, folders.keys)
     restic.check(_SAMPLE)
@@ -73,12 +73,13 @@ def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> di
     }
 
 
-def gather(task: BackupTask, folders: Folders) -> dict[str, Any]:
-    """Copy everything into the folder of the backup and return its manifest."""
+def gather(task: BackupTask, folders: Folders, since: float) -> dict[str, Any]:
+    """Copy everything, with the jobs that Slurm had at the moment `since`, into the folder of the backup and return its manifest."""
     manifest: dict[str, Any] = {"format": FORMAT, "operator": __version__, "slurm": task.slurm}
     manifest |= {"namespace": task.namespace, "cluster": task.cluster, "contents": ["keys", "objects", "state"]}
     copy_secrets(folders.secrets, folders.keys)
     shutil.copyfile(folders.objects / "objects.json", folders.backup / "objects.json")
+    state.wait_for_save(folders.state, since)
     manifest["stateAttempts"] = state.copy_state(folders.state, folders.backup / "state")
     manifest["stateTime"] = _now()
     manifest["nextJobId"] = _next_job_id(folders.backup / "state")

@@ -3,15 +3,17 @@
 import os
 import struct
 import threading
+import time
 
 import pytest
 
+from soperator.agents.backup import state
 from soperator.agents.backup.errors import BackupError
-from soperator.agents.backup.state import copy_state, next_job_id
+from soperator.agents.backup.state import copy_state, next_job_id, wait_for_save
 
 
-def header(number, version=b"PROTOCOL_VERSION\0"):
-    return struct.pack(f">I{len(version)}sHQI", len(version), version, 10752, 1_700_000_000, number)
+def header(number, version=b"PROTOCOL_VERSION\0", saved_at=1_700_000_000):
+    return struct.pack(f">I{len(version)}sHQI", len(version), version, 10752, saved_at, number)
 
 
 def save(folder, files):
@@ -49,6 +51,34 @@ def test_a_quiet_state_is_copied_in_one_attempt(tmp_path):
     assert (to / "job_state.old").read_bytes() == header(7)
     assert (to / "hash.7/job.7/script").read_text() == "#!/bin/sh\n# 7\n"
     assert sorted(each.name for each in to.iterdir()) == ["clustername", "hash.7", "job_state", "job_state.old"]
+
+
+def test_jobs_that_slurmctld_has_not_saved_yet_are_waited_for(tmp_path, monkeypatch):
+    """A save that began before the backup does not have them; the first one that began after it does."""
+    monkeypatch.setattr(state, "_PAUSE", 0.01)
+    since = time.time()
+    save(tmp_path, {"job_state": header(7, saved_at=int(since))})
+    saving = threading.Timer(0.3, save, (tmp_path, {"job_state": header(8, saved_at=int(since) + 1)}))
+    saving.start()
+    wait_for_save(tmp_path, since)
+    assert next_job_id((tmp_path / "job_state").read_bytes()) == 8
+    saving.join()
+
+
+@pytest.mark.parametrize("content", [b"", header(7)])
+def test_a_slurmctld_with_nothing_to_save_is_waited_for_once(tmp_path, monkeypatch, content):
+    """After the time in which it would have begun to save; a save in progress may take longer, and ends."""
+    monkeypatch.setattr(state, "_BEGINS_WITHIN", 0.2)
+    monkeypatch.setattr(state, "_PAUSE", 0.01)
+    (tmp_path / "job_state").write_bytes(content)
+    unfinished = tmp_path / "job_state.new"
+    unfinished.touch()
+    saving = threading.Timer(0.5, unfinished.unlink)
+    since = time.time()
+    saving.start()
+    wait_for_save(tmp_path, since)
+    assert 0.5 <= time.time() - since < 5
+    saving.join()
 
 
 def test_the_copy_is_of_one_save(tmp_path):
