@@ -26,8 +26,8 @@ from tests.mutants.policy import POLICY
 from tests.mutants.release import RELEASE
 
 MUTANTS = (*POLICY, *CONTROL, *AGENTS, *BACKUP, *JAIL, *CLI, *IMPORTERS, *RELEASE)
-#: Copies of the tree in which tests run side by side, and the most seconds that the tests of one condition may take.
-SIDE_BY_SIDE, LONGEST = 2, 180
+#: Copies of the tree in which tests run side by side, and the most seconds that the tests of one condition may take, and those of all.
+SIDE_BY_SIDE, LONGEST, ALL_LONGEST = 2, 180, 1200
 #: How pytest ends: all passed, or some failed. Anything else says nothing about the condition.
 PASSED, FAILED = 0, 1
 
@@ -44,7 +44,7 @@ def copy_of_tree(to: Path) -> Path:
     return to
 
 
-def play(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
+def play(tree: Path, tests: Sequence[str], longest: int = LONGEST) -> tuple[int, str]:
     """How pytest ends with these tests in a copy, and its last lines. Examples of properties are the same each time."""
     is_jail = tests[0].startswith("spank/")
     folder = tree / "spank" if is_jail else tree
@@ -54,10 +54,10 @@ def play(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
     env = os.environ | {"PYTHONPATH": f"{tree}/src", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=LONGEST
+            command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=longest
         )
     except subprocess.TimeoutExpired:
-        return FAILED, f"longer than {LONGEST} s"
+        return FAILED, f"longer than {longest} s"
     return done.returncode, "\n".join((done.stdout + done.stderr).splitlines()[-15:])
 
 
@@ -81,7 +81,7 @@ def baseline(tree: Path, mutants: Sequence[Mutant]) -> str:
     """What fails with every condition in place: nothing could be concluded from it."""
     for is_c in (False, True):
         if tests := sorted({test for each in mutants if each.is_c == is_c for test in each.tests}):
-            code, said = play(tree, tests)
+            code, said = play(tree, tests, ALL_LONGEST)
             if code != PASSED:
                 return f"with every condition in place pytest ends with {code}:\n{said}"
     return ""

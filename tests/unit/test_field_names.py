@@ -12,7 +12,7 @@ from tests.unit.model_fields import has
 KINDS = [kind.spec for kind in ALL]
 #: Fields of Kubernetes' own kinds that pages name.
 OF_KUBERNETES = {"containers", "nodeName", "volumeName", "unschedulable", "template", "rules", "defaultBackend"}
-_PATH = re.compile(r"(?<![\w.-])spec\.([a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)*)")
+_PATH = re.compile(r"(?<![\w.-])spec\.([a-z][A-Za-z0-9]*(?:\.[a-z][A-Za-z0-9]*)*)")
 
 
 def test_every_field_that_is_named_is_there() -> None:
