@@ -7,6 +7,27 @@ CLI, CLI_TEST = "src/soperator/cli/restore.py", ("tests/unit/cli/test_restore.py
 
 BACKUP = [
     Mutant(
+        "src/soperator/render/backup/node_access.py",
+        "    if name in _LIMITS and value is None:\n",
+        "    if False:\n",
+        "the limits of a pod, to who has written null for them into a backup",
+        ("tests/unit/render/test_node_access.py",),
+    ),
+    Mutant(
+        f"{AGENT}/restore.py",
+        "                if not stat.S_ISDIR(mode := path.lstat().st_mode) and not stat.S_ISREG(mode):\n",
+        "                if False:\n",
+        "the password of the repository, to who has put a link to it into a backup",
+        (f"{UNIT}/test_restore.py",),
+    ),
+    Mutant(
+        f"{AGENT}/database.py",
+        "                _run([*client, *_DUMP_ONLY, database], file)\n",
+        "                _run([*client, database], file)\n",
+        "the pod of a restoration, to a dump with commands of the client",
+        (f"{UNIT}/test_database.py",),
+    ),
+    Mutant(
         CLI,
         "    if fields and not is_allowed:\n",
         "    if False:\n",

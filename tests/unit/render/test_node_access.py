@@ -13,6 +13,7 @@ def found(spec):
     return [each.removeprefix("NodeSet worker: spec.").partition(" ")[0] for each in node_access(objects)]
 
 
+APPARMOR = "container.apparmor.security.beta.kubernetes.io"
 CONTAINER = {"name": "slurmd", "securityContext": {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}}
 
 
@@ -40,6 +41,23 @@ CONTAINER = {"name": "slurmd", "securityContext": {"privileged": True, "capabili
             {"jail": {"podTemplate": {"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}}}},
             ["jail.podTemplate.spec.volumes[0].hostPath"],
         ),
+        (
+            {"podTemplate": {"spec": {"containers": [{"name": "slurmd", "securityContext": None}]}}},
+            ["podTemplate.spec.containers[0].securityContext"],
+        ),
+        (
+            {"podTemplate": {"spec": {"automountServiceAccountToken": None, "hostUsers": None}}},
+            ["podTemplate.spec.automountServiceAccountToken", "podTemplate.spec.hostUsers"],
+        ),
+        (
+            {"podTemplate": {"spec": {"containers": [{"securityContext": {"capabilities": None}}]}}},
+            ["podTemplate.spec.containers[0].securityContext.capabilities"],
+        ),
+        ({"podTemplate": {"spec": {"runtimeClassName": "bare"}}}, ["podTemplate.spec.runtimeClassName"]),
+        (
+            {"podTemplate": {"metadata": {"annotations": {f"{APPARMOR}/slurmd": "unconfined"}}}},
+            [f"podTemplate.metadata.annotations.{APPARMOR}/slurmd"],
+        ),
     ],
 )
 def test_each_right_is_named_with_its_path(spec, paths):
@@ -58,7 +76,7 @@ def test_what_stays_in_the_namespace_is_no_right_on_a_node():
         ],
         "rdma": {"infiniband": False},
         "security": {"userNamespace": True},
-        "podTemplate": {"metadata": {"labels": {"team": "ml"}}, "spec": {"hostPID": False}},
+        "podTemplate": {"metadata": {"labels": {"team": "ml"}}, "spec": {"hostPID": False, "serviceAccountName": None}},
         "accounting": {"mariadbOperator": {}},
     }
     assert found(spec) == []

@@ -1,6 +1,7 @@
 """Dumps slurmdbd's database in one transaction, and loads a dump into a MariaDB that only this pod can reach."""
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -14,6 +15,9 @@ UID = 64034
 _END = b"-- Dump completed"
 _LONGEST = 300
 _STARTS = 120.0
+#: A planted dump may have commands of the client, such as `\\! PROGRAM`, or read files of the pod.
+_DUMP_ONLY = ("--sandbox", "--disable-local-infile")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _PACKET = "--max-allowed-packet=64M"
 
 
@@ -73,8 +77,12 @@ def load(dump: Path, claim: Path, database: str, scratch: Path) -> None:
     """Create a new MariaDB in the folder `data` of the claim with the content of a dump.
 
     A rename puts the folder in its place when it is complete. MariaDB listens on a socket in `scratch` only. A folder `data` must not
-    exist.
+    exist. Raises BackupError for a name that could be an option or a statement, which a planted manifest may have.
     """
+    if not _NAME.fullmatch(database):
+        raise BackupError(
+            f"The backup names the database {database[:64]!r}, which no backup of the operator does.", True
+        )
     made, log = claim / "data.restored", scratch / "log"
     shutil.rmtree(made, ignore_errors=True)
     os.chown(claim, UID, UID)
@@ -91,14 +99,14 @@ def load(dump: Path, claim: Path, database: str, scratch: Path) -> None:
     words += [f"--tmpdir={scratch}", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", _PACKET]
     with (
         log.open("wb") as out,
-        subprocess.Popen(words, stdout=out, stderr=out, user=UID, group=UID, extra_groups=[]) as server,
+        subprocess.Popen(words, stdout=out, stderr=out, env=_env(), user=UID, group=UID, extra_groups=[]) as server,
     ):
         try:
             client = ["mariadb", "--no-defaults", f"--socket={scratch}/socket", "--user=mysql", _PACKET]
             _wait(client, log)
             _run([*client, "--execute", f"CREATE DATABASE `{database}`"])
             with dump.open("rb") as file:
-                _run([*client, database], file)
+                _run([*client, *_DUMP_ONLY, database], file)
         finally:
             server.terminate()
             server.wait()
@@ -123,9 +131,16 @@ def _wait(client: list[str], log: Path) -> None:
 
 def _run(words: list[str], stdin: IO[bytes] | None = None) -> None:
     """Run a command as MariaDB's user; raises BackupError if it fails."""
-    done = subprocess.run(words, stdin=stdin, capture_output=True, check=False, user=UID, group=UID, extra_groups=[])
+    done = subprocess.run(
+        words, stdin=stdin, capture_output=True, env=_env(), check=False, user=UID, group=UID, extra_groups=[]
+    )
     if done.returncode:
         raise BackupError(f"{words[0]} ended with {done.returncode}: {_words(done.stderr or done.stdout)}")
+
+
+def _env() -> dict[str, str]:
+    """Return the environment of MariaDB's programs, which has no keys of a store: the statements of a dump could read them."""
+    return {"PATH": os.environ["PATH"]}
 
 
 def _words(printed: bytes) -> str:

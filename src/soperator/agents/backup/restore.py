@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import shutil
+import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,7 @@ def read(restic: Restic, snapshot: str, places: Places | None = None) -> None:
     restored = places.scratch / "backup"
     restic.restore(chosen, KEYS, places.private / "keys")
     restic.restore(chosen, BACKUP, restored)
+    refuse_special_files(places.private / "keys", restored)
     manifest = checked(json.loads((restored / "manifest.json").read_text()), restic.host)
     found = {
         "snapshot": chosen[:8],
@@ -64,11 +66,26 @@ def write(restic: Restic, snapshot: str, places: Places | None = None) -> None:
     chosen = restic.resolve(snapshot)
     restored = places.scratch / "backup"
     restic.restore(chosen, BACKUP, restored)
+    refuse_special_files(restored)
     manifest = checked(json.loads((restored / "manifest.json").read_text()), restic.host)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if "database" in manifest:
         _restore_database(restored / "database.sql", manifest["database"]["name"], places, stamp)
     place_state(restored / "state", places.state, stamp)
+
+
+def refuse_special_files(*folders: Path) -> None:
+    """Raise BackupError if a folder has anything but files and folders: a backup has nothing else, and a planted link would be read through."""
+    for top in folders:
+        for folder, inner, files in os.walk(top):
+            for name in (*inner, *files):
+                path = Path(folder, name)
+                if not stat.S_ISDIR(mode := path.lstat().st_mode) and not stat.S_ISREG(mode):
+                    raise BackupError(
+                        f"The snapshot has {path.relative_to(top)}, which is neither a file nor a folder, so no backup of the operator has it: "
+                        "choose another --snapshot, and find out who wrote it.",
+                        True,
+                    )
 
 
 def checked(manifest: dict[str, Any], host: str) -> dict[str, Any]:

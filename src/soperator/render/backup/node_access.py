@@ -33,9 +33,19 @@ _NAMES = frozenset(
             "seLinuxOptions",
         ),
         *("automountServiceAccountToken", "volumeDevices", "appArmorProfile", "seccompProfile"),
+        *("runtimeClassName", "hostProcess", "sysctls"),
         *("cdi", "infiniband"),  # devices and files of the Node
     }
 )
+#: Fields with which the operator limits its pods: null in a podTemplate removes them, and then the defaults of Kubernetes hold.
+_LIMITS = frozenset(
+    {
+        *("securityContext", "capabilities", "allowPrivilegeEscalation", "seccompProfile", "appArmorProfile"),
+        *("seLinuxOptions", "hostUsers", "automountServiceAccountToken"),
+    }
+)
+#: Annotations of a pod that do so: the profile of AppArmor, as Kubernetes had it before the field.
+_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 #: The sources of a volume that stay in the namespace, beside the name of the volume.
 _VOLUMES = frozenset(
     {
@@ -74,7 +84,9 @@ def _is_right(path: str, name: str, value: Any) -> bool:
         return value is False
     if path.endswith("mariadbOperator.spec"):  # it is applied with the rights of the operator
         return bool(value)
-    return name in _NAMES and value not in (False, None, "", {}, [])
+    if name in _LIMITS and value is None:
+        return True
+    return (name in _NAMES or name.startswith(_ANNOTATION)) and value not in (False, None, "", {}, [])
 
 
 def _volumes(name: str, inner: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -135,3 +135,42 @@ def test_a_damaged_snapshot_touches_no_claim(tmp_path):
         restore.write(FakeRestic(is_damaged=True), "latest", made)
     assert (made.state / "job_state").read_text() == "old"
     assert sorted(each.name for each in made.state.iterdir()) == ["hash.1", "job_state"]
+
+
+def planted(kind, to):
+    """Put a link or a pipe where a backup has a file."""
+    if kind == "pipe":
+        os.mkfifo(to)
+    else:
+        to.symlink_to({"link": "/etc/hostname", "folder": "/etc"}[kind])
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+@pytest.mark.parametrize("name", ["private/keys/demo-auth-key/more", "scratch/backup/state/hash.1/more"])
+def test_a_snapshot_with_a_link_is_not_read_through_it(tmp_path, kind, name):
+    """It would show a file of the pod, such as the password of the repository, or wait for ever."""
+
+    class Planted(FakeRestic):
+        def restore(self, snapshot, folder, to):
+            super().restore(snapshot, folder, to)
+            if (tmp_path / name).is_relative_to(to):
+                planted(kind, tmp_path / name)
+
+    with pytest.raises(BackupError, match=r"has .*more, which is neither a file nor a folder") as refused:
+        restore.read(Planted(), "latest", places(tmp_path))
+    assert refused.value.is_final
+    assert not (tmp_path / "private/found.json").exists()
+
+
+def test_a_state_with_a_link_is_not_written(tmp_path):
+    """The claim stays as it was."""
+
+    class Planted(FakeRestic):
+        def restore(self, snapshot, folder, to):
+            super().restore(snapshot, folder, to)
+            (to / "state/job_state.old").symlink_to("/etc/hostname")
+
+    made = places(tmp_path)
+    with pytest.raises(BackupError, match="neither a file nor a folder"):
+        restore.write(Planted(), "latest", made)
+    assert list(made.state.iterdir()) == []
