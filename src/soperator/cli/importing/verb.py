@@ -21,6 +21,7 @@ class ForeignSystem(StrEnum):
 
     SLURM = "slurm"
     NEBIUS = "nebius"
+    SLINKY = "slinky"
 
 
 def import_(
@@ -28,7 +29,7 @@ def import_(
         ForeignSystem,
         typer.Option(
             "--from",
-            help="slurm: slurm.conf and its companions, of a Slurm on machines. nebius: objects of slurm.nebius.ai.",
+            help="slurm: slurm.conf and its companions, of a Slurm on machines. nebius, slinky: their objects.",
         ),
     ],
     files: Annotated[
@@ -73,6 +74,7 @@ def _imported(system: ForeignSystem, files: Sequence[Path]) -> "Imported":
     from soperator.cli.importing.read_objects import read_objects
     from soperator.cli.importing.read_slurm import read_slurm_files
     from soperator.importers.nebius.whole import import_nebius
+    from soperator.importers.slinky.whole import import_slinky
     from soperator.importers.slurm_conf.cluster import import_slurm
 
     match system:
@@ -80,6 +82,8 @@ def _imported(system: ForeignSystem, files: Sequence[Path]) -> "Imported":
             return import_slurm(read_slurm_files(files))
         case ForeignSystem.NEBIUS:
             return import_nebius(read_objects(files))
+        case ForeignSystem.SLINKY:
+            return import_slinky(read_objects(files))
 
 
 def _faults(found: "Imported") -> "Iterator[ReportEntry]":

@@ -5,8 +5,8 @@ from typing import Any
 from soperator.importers.nebius.roles import resources, scheduling
 from soperator.importers.parts.fields import ForeignFields, steps_of
 from soperator.importers.parts.free_settings import add_free, shown
-from soperator.importers.parts.purge import purge_age
 from soperator.importers.parts.report import KEEP
+from soperator.importers.parts.slurmdbd import purge_age
 from soperator.slurm import conf
 
 _HERE = "slurmNodes.accounting"

@@ -8,6 +8,7 @@ from soperator.importers.nebius.roles import scheduling, worker_size
 from soperator.importers.nebius.volumes import leave_jail, named_sources, submounts
 from soperator.importers.parts.fields import ForeignFields
 from soperator.importers.parts.node_settings import read_node_text
+from soperator.importers.parts.submounts import own_submounts
 
 #: The name of the NodeSet for workers of the SlurmCluster itself; their nodes have this name too.
 WORKER = "worker"
@@ -69,18 +70,6 @@ def from_cluster(
 def has_workers(fields: ForeignFields) -> bool:
     """Return whether a SlurmCluster has workers of its own."""
     return bool(fields.peek(f"{_WORKER}.size", int))
-
-
-def own_submounts(
-    fields: ForeignFields, mounts: Sequence[dict[str, Any]], shared: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the submounts that are not those of all nodes, and report one that differs from that of all nodes at its path."""
-    others = {each["path"]: each for each in shared}
-    for each in mounts:
-        if others.get(each["path"], each) != each:
-            reason = "login nodes have another volume at this path, and all nodes get that one"
-            fields.report.left(fields.place, f"submount {each['path']}", reason)
-    return [each for each in mounts if each["path"] not in others]
 
 
 def _annotated(annotations: dict[str, Any] | None) -> dict[str, Any]:

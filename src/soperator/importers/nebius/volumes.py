@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from soperator.importers.parts.fields import ForeignFields
-from soperator.importers.parts.report import ImportReport
+from soperator.importers.parts.submounts import with_source
 
 Sources = Mapping[str, tuple[int, dict[str, Any]]]
 
@@ -79,19 +79,6 @@ def _mount(fields: ForeignFields, here: str) -> dict[str, Any]:
     if fields.carried(f"{here}.readOnly", bool, "readOnly of a submount"):
         mount["readOnly"] = True
     return mount
-
-
-def with_source(source: Mapping[str, Any], mount: dict[str, Any], report: ImportReport, place: str) -> dict[str, Any]:
-    """Return the fields of a submount for a volume source of Kubernetes."""
-    claim = source.get("persistentVolumeClaim")
-    if isinstance(claim, dict) and claim.get("claimName"):
-        return {"claimName": str(claim["claimName"])}
-    if mount.pop("subPath", ""):
-        report.left(place, "subPath", "a submount has a subPath with a claim only: the whole volume is mounted")
-    host = source.get("hostPath")
-    if isinstance(host, dict) and host.get("path"):
-        return {"hostPath": {"path": str(host["path"])}}
-    return {"volume": dict(source)}
 
 
 def report_sources(fields: ForeignFields, sources: Sources, used: set[str]) -> None:

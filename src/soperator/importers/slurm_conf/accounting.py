@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from soperator.api.fields.accounting import Enforced
-from soperator.importers.parts.free_settings import without_remedy
-from soperator.importers.parts.purge import purge_age
 from soperator.importers.parts.report import KEEP, ImportReport
+from soperator.importers.parts.slurmdbd import purge_age, slurmdbd_line
 from soperator.importers.slurm_conf.files import SourceLine
 from soperator.slurm import conf
-from soperator.slurm.settings.managed import SLURMDBD, SLURMDBD_KNOWN
 
 _PURGES = {
     "purgeeventafter": "events",
@@ -24,8 +22,6 @@ _PURGES = {
 _ALL = ("associations", "limits", "qos", "safe", "wckeys")
 _STORAGE = {"storagehost": "host", "storageport": "port", "storageuser": "user", "storageloc": "database"}
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
-_OWNED = {key.lower(): remedy for key, remedy in SLURMDBD.items()}
-_KNOWN = {key.lower() for key in SLURMDBD_KNOWN}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
 
@@ -56,7 +52,7 @@ def accounting_spec(cluster: str, lines: Sequence[SourceLine], report: ImportRep
             if name in _PURGES:
                 _add_purge(purge, _PURGES[name], value, (each.place, text), report)
             elif name not in _STORAGE and name != "storagepass":
-                extra += _line(key, value, (each.place, text), report)
+                extra += slurmdbd_line(key, value, (each.place, text), report)
         if each.line.rest or each.line.include:
             report.left(
                 each.place, (each.line.rest or f"Include {each.line.include}")[:120], "slurmdbd.conf has Key=Value only"
@@ -71,24 +67,6 @@ def _add_purge(purge: dict[str, str], field: str, value: str, source: tuple[str,
         report.carried(*source, f"spec.accounting.purge.{field}")
     else:
         report.left(*source, "write hours, days or months into spec.accounting.purge, such as 12months")
-
-
-def _line(key: str, value: str, source: tuple[str, str], report: ImportReport) -> list[conf.Line]:
-    name = key.lower()
-    if name.startswith("archive"):
-        report.left(
-            *source, "set spec.accounting.archive.claimName to a claim, to which slurmdbd then archives what it purges"
-        )
-    elif name in _OWNED:
-        report.ours(*source, without_remedy(_OWNED[name]))
-    elif name not in _KNOWN:
-        report.left(*source, "slurmdbd.conf has no such setting")
-    elif '"' in value or "\n" in value:
-        report.left(*source, "its value contains a quotation mark or a line break, which a line cannot have")
-    else:
-        report.carried(*source, "spec.config.extraLines.slurmdbd")
-        return [conf.Line(((key, value),))]
-    return []
 
 
 def _external(

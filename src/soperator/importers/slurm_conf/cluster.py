@@ -1,11 +1,13 @@
 """A whole Slurm on machines as a SlurmCluster and NodeSets."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from soperator.api.base import SLURM_NAME
+from soperator.importers.parts.cgroup import cgroup_lines
+from soperator.importers.parts.plugstack import plugin_lines
 from soperator.importers.parts.report import Imported, ImportReport, ReportEntry, our_object
 from soperator.importers.slurm_conf import accounting, gpus, nodes, partitions, scripts
 from soperator.importers.slurm_conf.files import (
@@ -16,7 +18,7 @@ from soperator.importers.slurm_conf.files import (
     lines_with_includes,
 )
 from soperator.importers.slurm_conf.nodes import NodeGroup
-from soperator.importers.slurm_conf.settings import ClusterSettings, cgroup_lines, read_settings
+from soperator.importers.slurm_conf.settings import ClusterSettings, read_settings
 from soperator.slurm import conf
 
 _LONGEST_FEATURE = 64
@@ -68,9 +70,9 @@ def _cluster_spec(found: ClusterSettings, files: SlurmFiles, report: ImportRepor
                 report.left(each.place, text, reason)
     extra = {
         "slurm": conf.render(found.extra),
-        "cgroup": cgroup_lines(lines_of_companion(files, "cgroup.conf"), report),
+        "cgroup": _of_companion(files, "cgroup.conf", cgroup_lines, report),
         "slurmdbd": slurmdbd,
-        "plugstack": scripts.plugins(files, report),
+        "plugstack": _of_companion(files, "plugstack.conf", plugin_lines, report),
     }
     return {
         "auth": {"type": "munge" if found.munge else ""},
@@ -78,6 +80,13 @@ def _cluster_spec(found: ClusterSettings, files: SlurmFiles, report: ImportRepor
         "config": {"extraLines": extra, "files": scripts.site_files(files, found.lua, report), **found.hooks},
         "accounting": database,
     }
+
+
+def _of_companion(
+    files: SlurmFiles, name: str, read: Callable[[str, str, ImportReport], str], report: ImportReport
+) -> str:
+    path = files.companion(name)
+    return read(files.texts[path], files.place(path), report) if path else ""
 
 
 def _node_set(found: ClusterSettings, group: NodeGroup, gpu: dict[str, Any], report: ImportReport) -> dict[str, Any]:

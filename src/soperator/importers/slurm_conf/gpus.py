@@ -1,15 +1,15 @@
 """The GPUs of NodeSets, from Gres of the nodes' lines and from gres.conf. Source: gres.conf(5)."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from soperator.importers.parts.gres import gres_items
 from soperator.importers.parts.report import ImportReport
 from soperator.importers.slurm_conf.files import SourceLine
 from soperator.importers.slurm_conf.nodes import NodeGroup, expanded
 
-_GRES = re.compile(r"([A-Za-z_]\w*)(?::([A-Za-z_][\w.-]*))?(?::([0-9]+)([KMGTP]?))?(?:\(.*\))?", re.IGNORECASE)
 _AMD = re.compile(r"rsmi|/dev/dri|amd", re.IGNORECASE)
 _NVIDIA = re.compile(r"nvml|nvidia", re.IGNORECASE)
 _OPERATOR = "the operator writes gres.conf from spec.gpu of the NodeSets"
@@ -63,7 +63,7 @@ def _report_line(each: SourceLine, name: str, report: ImportReport) -> None:
 def gpu_of(group: NodeGroup, hints: Sequence[VendorHint], report: ImportReport) -> dict[str, Any]:
     """Return spec.gpu of a NodeSet, empty without GPUs, and report each part of its Gres."""
     gpu: dict[str, Any] = {}
-    for item, name, kind, count in _items(group.shape.gres):
+    for item, name, kind, count in gres_items(group.shape.gres):
         setting, place = f"Gres={item}", f"NodeSet {group.name}"
         if name == "gpu" and count and not gpu:
             vendor, is_known = _vendor(group, hints)
@@ -85,16 +85,6 @@ def gpu_of(group: NodeGroup, hints: Sequence[VendorHint], report: ImportReport) 
         else:
             report.left(place, setting, _OTHER)
     return gpu
-
-
-def _items(gres: str) -> Iterator[tuple[str, str, str, int]]:
-    """Yield text, name, type and count of each part; a part that Slurm would not read has no name."""
-    for item in filter(None, re.split(r",(?![^(]*\))", gres)):
-        if match := _GRES.fullmatch(item):
-            factor = 1024 ** (" KMGTP".index(match[4].upper()) if match[4] else 0)
-            yield item[:80], match[1].lower(), match[2] or "", int(match[3] or 1) * factor
-        else:
-            yield item[:80], "", "", 0
 
 
 def _vendor(group: NodeGroup, hints: Sequence[VendorHint]) -> tuple[str, bool]:

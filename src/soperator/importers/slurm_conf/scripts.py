@@ -1,7 +1,7 @@
 """Scripts around jobs, and other files of the configuration folder, which become `spec.config`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -88,37 +88,3 @@ def _is_ours(name: str, lua: Sequence[str]) -> bool:
     if name.startswith("topology."):
         return False
     return name in lua or (name in HANDED_OUT and name != "cli_filter.lua")
-
-
-def plugins(files: SlurmFiles, report: ImportReport) -> str:
-    """Return the lines of plugstack.conf that may be extra lines, and report all of them."""
-    path = files.companion("plugstack.conf")
-    return "".join(f"{line}\n" for line in _plugins(files.place(path), files.texts[path], report)) if path else ""
-
-
-def _plugins(place: str, text: str, report: ImportReport) -> Iterator[str]:
-    for number, line in enumerate(text.split("\n"), 1):
-        words = line.partition("#")[0].split()
-        here, shown = f"{place}, line {number}", " ".join(words)[:120]
-        if not words:
-            continue
-        if any("pyxis" in each for each in words):
-            report.ours(here, shown, "spec.jobContainers has the options of Pyxis")
-        elif (
-            words[0] in ("required", "optional")
-            and len(words) > 1
-            and words[1].startswith("/")
-            and "/spank_jail.so" not in shown
-        ):
-            report.check(
-                here,
-                shown,
-                "now spec.config.extraLines.plugstack: the file must be in slurmd's image and in the jail, at this path",
-            )
-            yield " ".join(words)
-        else:
-            report.left(
-                here,
-                shown,
-                "write required or optional and the absolute path of the plugin into spec.config.extraLines.plugstack",
-            )

@@ -11,14 +11,6 @@ from soperator.importers.slurm_conf.files import SCRIPTS, SlurmFiles, SourceLine
 from soperator.slurm import conf
 from soperator.slurm.settings.managed import SHARED
 
-#: Settings of cgroup.conf that follow from spec.jobs.limits.
-_CGROUP = frozenset(
-    {
-        *("cgroupplugin", "cgroupautomount", "cgroupmountpoint", "ignoresystemd", "ignoresystemdonfailure"),
-        *("enablecontrollers", "constraincores", "constrainramspace", "constraindevices", "systemdtimeout"),
-        *("taskaffinity", "cgroupreleaseagentdir", "allowedkmemspace", "constrainkmemspace"),
-    }
-)
 #: Settings by which power saving is tuned, and the field of spec.powerSaving.
 POWER = {"suspendtime": "suspendTime", "resumetimeout": "resumeTimeout", "suspendtimeout": "suspendTimeout"}
 _LUA = {"jobsubmitplugins": "job_submit.lua", "clifilterplugins": "cli_filter.lua"}
@@ -172,24 +164,3 @@ def _read_power(found: ClusterSettings, setting: tuple[str, str, str, str], repo
         report.carried(place, text, f"spec.powerSaving.{POWER[key.lower()]} of NodeSets with CLOUD nodes")
     else:
         report.left(place, text, f"powerSaving.{POWER[key.lower()]} is a number of seconds up to {_LONGEST_TIME}")
-
-
-def cgroup_lines(lines: Iterable[SourceLine], report: ImportReport) -> str:
-    """Return the extra lines of cgroup.conf, and report each setting."""
-    extra: list[conf.Line] = []
-    for each in lines:
-        for key, value, text in each.settings():
-            if key.lower() in _CGROUP:
-                report.ours(each.place, text, "it follows from spec.jobs.limits")
-            elif '"' in value or "\n" in value:
-                report.left(
-                    each.place, text, "its value contains a quotation mark or a line break, which a line cannot have"
-                )
-            else:
-                extra.append(conf.Line(((key, value),)))
-                report.carried(each.place, text, "spec.config.extraLines.cgroup")
-        if each.line.rest or each.line.include:
-            report.left(
-                each.place, (each.line.rest or f"Include {each.line.include}")[:120], "cgroup.conf has Key=Value only"
-            )
-    return conf.render(extra)

@@ -1,0 +1,178 @@
+"""All objects of one cluster of Slinky as a SlurmCluster and NodeSets."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from soperator.importers.parts.fields import ForeignFields, ForeignObject, in_order
+from soperator.importers.parts.names import cluster_label, nodeset_name
+from soperator.importers.parts.report import KEEP, Imported, ImportReport, UnreadableInputError, our_object
+from soperator.importers.slinky import pods, reasons, services
+from soperator.importers.slinky.config import config
+from soperator.importers.slinky.nodesets import belongs, node_set, partition
+
+GROUP = "slinky.slurm.net"
+_KINDS = ("Controller", "NodeSet", "LoginSet", "RestApi", "Accounting", "Token")
+Parts = Mapping[str, list[ForeignFields]]
+
+
+def import_slinky(objects: Sequence[ForeignObject]) -> Imported:
+    """Return our objects, and an entry for every field of the given ones; raises UnreadableInputError for objects of another kind or shape."""
+    report, mine = ImportReport(), [each for each in objects if each.group == GROUP]
+    for each in mine:
+        if each.kind not in _KINDS and each.kind not in reasons.OTHER_KINDS:
+            known = ", ".join((*_KINDS, *reasons.OTHER_KINDS))
+            raise UnreadableInputError(
+                f"{each.place}: unknown kind of {GROUP}: remove the object; the import knows {known}"
+            )
+    controllers = [each for each in mine if each.kind == "Controller"]
+    if len(controllers) != 1:
+        found = ", ".join(each.name for each in controllers) or "none"
+        raise UnreadableInputError(
+            f"the objects have {len(controllers)} Controllers ({found}): give the objects of one cluster"
+        )
+    made = _converted(controllers[0], mine, _config_maps(objects), report)
+    _report_others(objects, report)
+    return Imported(tuple(made), in_order(report.entries, objects))
+
+
+def _converted(
+    controller: ForeignObject,
+    mine: Sequence[ForeignObject],
+    maps: Mapping[str, Mapping[str, str]],
+    report: ImportReport,
+) -> list[dict[str, Any]]:
+    fields = ForeignFields(controller.place, controller.data, report)
+    if fields.peek("external", bool):
+        message = f"{fields.where('external')}: true: slurmctld runs elsewhere, and the import would make a second one: NodeSets cannot join it yet"
+        raise UnreadableInputError(message)
+    name = _name(fields, controller)
+    parts = {
+        kind: [ForeignFields(each.place, each.data, report) for each in mine if each.kind == kind] for kind in _KINDS
+    }
+    sets = {
+        each.name: at
+        for each, at in zip((each for each in mine if each.kind == "NodeSet"), parts["NodeSet"], strict=True)
+    }
+    sets = {old: each for old, each in sets.items() if belongs(each, controller.name)}
+    logins = [each for each in parts["LoginSet"] if belongs(each, controller.name)]
+    for each in logins[1:]:
+        each.left("", "a cluster has one group of login nodes: raise login.replicas")
+        each.rest(reasons.LOGIN)
+    shared = pods.mounts(logins[0], "login") if logins else []
+    specs, own = _node_sets(sets, shared, report)
+    made_config, partitions = config(fields, maps, specs)
+    spec = {
+        **_login(logins[:1]),
+        "controller": _controller(fields),
+        "jail": {"submounts": shared},
+        "partitions": [*partitions, *own],
+        "config": made_config,
+        **_rest(parts, controller.name),
+    }
+    spec["accounting"], slurmdbd = _accounting(fields, parts["Accounting"])
+    made_config["extraLines"]["slurmdbd"] = slurmdbd
+    fields.rest(reasons.CONTROLLER)
+    report.check(
+        f"SlurmCluster {name}",
+        "spec.jail",
+        "login nodes and workers share one root, which is new: bring users and software into it",
+    )
+    members = [our_object("NodeSet", each, {"clusterRef": {"name": name}, **made}) for each, made in specs.items()]
+    return [our_object("SlurmCluster", name, spec), *members]
+
+
+def _name(fields: ForeignFields, controller: ForeignObject) -> str:
+    """Return the name of the SlurmCluster: that of Slurm, which is by default made of namespace and name."""
+    said = fields.peek("clusterName", str) or ""
+    name = cluster_label(said or controller.name)
+    if said == name:
+        fields.carried("clusterName", str, "metadata.name of the SlurmCluster")
+    elif said:
+        fields.check("clusterName", str, f"now {name}: records in the database have the former name")
+    else:
+        reason = f"now {name}: without clusterName the former name in the database is {controller.namespace or 'NAMESPACE'}_{controller.name}"
+        fields.report.check(fields.place, "metadata.name", reason)
+    return name
+
+
+def _node_sets(
+    sets: Mapping[str, ForeignFields], shared: list[dict[str, Any]], report: ImportReport
+) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    specs: dict[str, dict[str, Any]] = {}
+    partitions = []
+    for old, fields in sets.items():
+        new = nodeset_name(old, specs)
+        if new != old:
+            report.check(
+                fields.place,
+                "metadata.name",
+                f"now {new}: its nodes have other names, and so must scripts that name them",
+            )
+        specs[new] = node_set(fields, shared)
+        own = partition(fields, new)
+        partitions += [own] if own else []
+    return specs, partitions
+
+
+def _controller(fields: ForeignFields) -> dict[str, Any]:
+    claim, target = "persistence", "spec.controller.state"
+    return {
+        "resources": pods.resources(fields, "slurmctld", "spec.controller.resources"),
+        "state": {
+            "size": fields.carried(f"{claim}.resources.requests.storage", str, f"{target}.size"),
+            "storageClassName": fields.carried(f"{claim}.storageClassName", str, f"{target}.storageClassName"),
+        },
+        "scheduling": pods.scheduling(fields, "spec.controller.scheduling"),
+        "podTemplate": pods.pod_template(fields, "spec.controller.podTemplate"),
+    }
+
+
+def _login(logins: Sequence[ForeignFields]) -> dict[str, Any]:
+    if not logins:
+        return {"login": {"replicas": 0}}
+    return {"login": services.login(logins[0]), "sssd": services.directory(logins[0])}
+
+
+def _rest(parts: Parts, controller: str) -> dict[str, Any]:
+    found = [each for each in parts["RestApi"] if belongs(each, controller)]
+    tokens = [made for each in parts["Token"] if (made := services.token(each))]
+    for each in found[1:]:
+        each.left("", "a cluster has one REST for users: raise rest.users.replicas")
+        each.rest(reasons.REST)
+    if not found and not tokens:
+        return {}
+    users = services.rest_users(found[0]) if found else {KEEP: True}
+    return {"rest": {"users": {**users, "tokens": tokens}}}
+
+
+def _accounting(fields: ForeignFields, found: Sequence[ForeignFields]) -> tuple[dict[str, Any], str]:
+    """Return spec.accounting and the lines of slurmdbd.conf of the Accounting that the Controller names."""
+    wanted = fields.peek("accountingRef.name", str)
+    spec: dict[str, Any] = {}
+    lines = ""
+    for each in found:
+        if each.place == f"Accounting {wanted}":
+            fields.carried("accountingRef", dict, "spec.accounting")
+            spec, lines = services.accounting(each)
+        else:
+            each.left("", "the Controller does not name it")
+            each.rest(reasons.ACCOUNTING)
+    if wanted and not spec:
+        fields.left("accountingRef", "no Accounting of the objects has this name: set spec.accounting")
+    return spec, lines
+
+
+def _config_maps(objects: Sequence[ForeignObject]) -> dict[str, Mapping[str, str]]:
+    maps = (each for each in objects if each.kind == "ConfigMap" and not each.group)
+    return {each.name: {key: str(text) for key, text in (each.data.get("data") or {}).items()} for each in maps}
+
+
+def _report_others(objects: Sequence[ForeignObject], report: ImportReport) -> None:
+    read = {entry.place.rpartition(", ")[2] for entry in report.entries}
+    for each in objects:
+        if each.group == GROUP and each.kind in reasons.OTHER_KINDS:
+            report.left(each.place, "the object", reasons.OTHER_KINDS[each.kind])
+        elif each.group != GROUP and each.kind == "ConfigMap" and each.name in read:
+            report.ours(each.place, "the object", "its entries were read where the Controller names it")
+        elif each.group != GROUP:
+            report.left(each.place, "the object", f"the import reads objects of {GROUP}, and ConfigMaps that they name")
