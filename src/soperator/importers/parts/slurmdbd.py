@@ -8,6 +8,16 @@ from soperator.importers.parts.report import ImportReport
 from soperator.slurm import conf
 from soperator.slurm.settings.managed import SLURMDBD, SLURMDBD_KNOWN
 
+#: The settings of slurmdbd.conf for the ages of records, and the field of spec.accounting.purge.
+PURGES = {
+    "purgeeventafter": "events",
+    "purgejobafter": "jobs",
+    "purgeresvafter": "reservations",
+    "purgestepafter": "steps",
+    "purgesuspendafter": "suspensions",
+    "purgetxnafter": "transactions",
+    "purgeusageafter": "usage",
+}
 _OWNED = {key.lower(): remedy for key, remedy in SLURMDBD.items()}
 _KNOWN = {key.lower() for key in SLURMDBD_KNOWN}
 

@@ -8,14 +8,20 @@ from soperator.importers.parts.report import ImportReport
 
 
 def with_source(source: Mapping[str, Any], mount: dict[str, Any], report: ImportReport, place: str) -> dict[str, Any]:
-    """Return the fields of a submount for a volume source of Kubernetes."""
+    """Return the fields of a submount for a volume source of Kubernetes; a source that is read-only makes `mount` so."""
     claim = source.get("persistentVolumeClaim")
     if isinstance(claim, dict) and claim.get("claimName"):
+        if claim.get("readOnly"):
+            mount["readOnly"] = True
         return {"claimName": str(claim["claimName"])}
     if mount.pop("subPath", ""):
         report.left(place, "subPath", "a submount has a subPath with a claim only: the whole volume is mounted")
     host = source.get("hostPath")
     if isinstance(host, dict) and host.get("path"):
+        if host.get("type"):
+            report.left(
+                place, f"hostPath.type: {host['type']}"[:120], "a submount has the path only: it must be a folder"
+            )
         return {"hostPath": {"path": str(host["path"])}}
     return {"volume": dict(source)}
 

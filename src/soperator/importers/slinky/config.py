@@ -1,16 +1,17 @@
-"""Slurm's configuration in a Controller of Slinky: lines, files and scripts in ConfigMaps, and partitions."""
+"""Slurm's configuration in a Controller of Slinky: its own lines, and files and scripts in ConfigMaps."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from soperator.api.fields.config import OWNED_FILES
 from soperator.importers.parts.cgroup import cgroup_lines
+from soperator.importers.parts.enforce import enforced
 from soperator.importers.parts.fields import ForeignFields
 from soperator.importers.parts.free_settings import add_free, shown
-from soperator.importers.parts.partition_settings import is_yes, options_of, report_options
 from soperator.importers.parts.plugstack import plugin_lines
 from soperator.importers.parts.report import ImportReport
+from soperator.importers.slinky.partitions import Names, feature_sets, partition_of_line
 from soperator.slurm import conf
 
 Maps = Mapping[str, Mapping[str, str]]
@@ -27,16 +28,19 @@ _LINES: Mapping[str, tuple[str, Callable[[str, str, ImportReport], str]]] = {
 _LONGEST = 65536
 
 
-def config(
-    fields: ForeignFields, maps: Maps, node_sets: Collection[str]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return spec.config and the partitions of extraConf, and report all of their settings. `maps`: ConfigMaps by name."""
-    extra, partitions = _extra_conf(fields, node_sets)
+def config(fields: ForeignFields, maps: Maps, names: Names) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    """Return spec.config, the partitions of extraConf and spec.accounting.enforce, and report all of their settings.
+
+    `maps` are the ConfigMaps by name, and `names` the names of the NodeSets.
+    """
+    extra, partitions, enforce = _extra_conf(fields, names)
     lines, files = {"slurm": extra}, list[dict[str, str]]()
     for place, name, text in _entries(fields, "configFileRefs", maps):
         if name in _LINES:
             key, read = _LINES[name]
-            lines[key] = lines.get(key, "") + read(text, place, fields.report)
+            lines[key] = lines.get(key, "") + read(text, f"{place}, {name}", fields.report)
+        elif name == "gres.conf":
+            fields.report.ours(place, name, "the operator writes gres.conf from spec.gpu of the NodeSets")
         elif name in OWNED_FILES:
             fields.report.left(place, name, OWNED_FILES[name])
         elif name.startswith("topology."):
@@ -47,21 +51,28 @@ def config(
             files.append({"name": name, "text": text})
             fields.report.carried(place, name, "an entry of spec.config.files")
     hooks = {hook: _scripts(fields, refs, hook, maps) for refs, hook in _SCRIPTS.items()}
-    return {"extraLines": lines, "files": files, **hooks}, partitions
+    return {"extraLines": lines, "files": files, **hooks}, partitions, enforce
 
 
-def _extra_conf(fields: ForeignFields, node_sets: Collection[str]) -> tuple[str, list[dict[str, Any]]]:
+def referenced(fields: ForeignFields) -> set[str]:
+    """Return the names of the ConfigMaps that are read."""
+    lists = ("configFileRefs", *_SCRIPTS)
+    return {fields.peek(f"{refs}[{number}].name", str) or "" for refs in lists for number in fields.indexes(refs)}
+
+
+def _extra_conf(fields: ForeignFields, names: Names) -> tuple[str, list[dict[str, Any]], list[str]]:
     extra: list[conf.Line] = []
     found: list[dict[str, Any]] = []
-    features: dict[str, str] = {}
-    for line in conf.logical_lines(fields.read("extraConf")):
+    enforce: list[str] = []
+    lines = list(conf.logical_lines(fields.read("extraConf")))
+    known = names, feature_sets(lines), dict[str, tuple[str, str]]()
+    for line in lines:
         place, head = f"{fields.where('extraConf')}, line {line.number}", line.pairs[0][0].lower() if line.pairs else ""
         texts = [shown(key, value) for key, value in line.pairs]
         if head == "partitionname":
-            partition = _partition(line, place, node_sets, features, fields.report)
+            partition = partition_of_line(line, place, known, fields.report)
             found += [partition] if partition else []
-        elif head == "nodeset" and line.pairs[1:] and line.pairs[1][0].lower() == "feature":
-            features[line.pairs[0][1]] = line.pairs[1][1]
+        elif head == "nodeset" and line.pairs[0][1] in known[1]:
             for text in texts:
                 fields.report.ours(place, text, "partitions over it name the NodeSet or the feature")
         elif line.is_object:
@@ -69,30 +80,14 @@ def _extra_conf(fields: ForeignFields, node_sets: Collection[str]) -> tuple[str,
                 fields.report.left(place, text, "nodes and their states are not lines of slurm.conf here: see NodeSets")
         else:
             for (key, value), text in zip(line.pairs, texts, strict=True):
-                add_free(extra, (place, key, value, text), fields.report)
+                if key.lower() == "accountingstorageenforce":
+                    enforce = enforced(value, place, text, fields.report)
+                else:
+                    add_free(extra, (place, key, value, text), fields.report)
         if line.rest or line.include:
             reason = "Slurm reads Key=Value only, and the pods do not have included files"
             fields.report.left(place, (line.rest or f"Include {line.include}")[:120], reason)
-    return conf.render(extra), found
-
-
-def _partition(
-    line: conf.LogicalLine, place: str, node_sets: Collection[str], features: Mapping[str, str], report: ImportReport
-) -> dict[str, Any] | None:
-    values = {key.lower(): value for key, value in line.pairs}
-    names = [features.get(each, each) for each in values.get("nodes", "").split(",") if each]
-    made: dict[str, Any] = {"name": values["partitionname"]}
-    if [each.upper() for each in names] != ["ALL"]:
-        made["nodeSets"] = [each for each in names if each in node_sets]
-        if not names or len(made["nodeSets"]) < len(names):
-            for key, value in line.pairs:
-                report.left(
-                    place, shown(key, value), "it names others than NodeSets: add a partition over NodeSets or features"
-                )
-            return None
-    report_options(line.pairs, place, report)
-    made |= {key: True for key in ("default", "hidden") if is_yes(values, key)}
-    return {**made, "options": options_of(line.pairs)}
+    return conf.render(extra), found, enforce
 
 
 def _entries(fields: ForeignFields, refs: str, maps: Maps) -> list[tuple[str, str, str]]:
@@ -106,14 +101,16 @@ def _entries(fields: ForeignFields, refs: str, maps: Maps) -> list[tuple[str, st
                 f"{refs}[{number}]", "no ConfigMap of the objects has this name: add its entries to spec.config"
             )
             continue
-        fields.ours(path, "each of its entries has a line of its own")
+        for part in (path, f"{refs}[{number}].namespace"):
+            fields.ours(part, "each of its entries has a line of its own")
         found += [(f"{fields.where(refs)}, {name}", key, text) for key, text in sorted(maps[name].items())]
     return found
 
 
 def _scripts(fields: ForeignFields, refs: str, hook: str, maps: Maps) -> list[dict[str, str]]:
+    """Return the scripts of a hook in the order in which Slurm runs them there, which is that of their names."""
     found = []
-    for place, name, text in _entries(fields, refs, maps):
+    for place, name, text in sorted(_entries(fields, refs, maps), key=lambda entry: entry[1]):
         label = re.sub(r"[^-._A-Za-z0-9]", "-", name).lstrip("-.")[:63]
         if not re.match(r"#! */\S", text) or len(text) > _LONGEST or not label:
             fields.report.left(

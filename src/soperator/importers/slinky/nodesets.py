@@ -5,63 +5,72 @@ from typing import Any
 from soperator.importers.parts.fields import ForeignFields, steps_of
 from soperator.importers.parts.gres import gres_items
 from soperator.importers.parts.node_settings import read_node_text
-from soperator.importers.parts.partition_settings import is_yes, options_of, report_options
 from soperator.importers.parts.report import UnreadableInputError
 from soperator.importers.parts.submounts import own_submounts
 from soperator.importers.slinky import pods, reasons
-from soperator.slurm.conf import logical_lines
 
 _VENDORS = {"nvidia.com/gpu": "nvidia", "amd.com/gpu": "amd"}
+
+
+#: Fields that mean nothing if they are off.
+_OFF = ("pinToNode", "oversubscribeNode", "preferKubernetesNodeName", "taintKubeNodes")
+
+
+def slurm_name(fields: ForeignFields, name: str) -> str:
+    """Return the name of a NodeSet in Slurm, which its nodes begin with: the hostname of its pods without dashes around it, else its own."""
+    words = (fields.carried("template.spec.hostname", str, "the name of the NodeSet, and of its nodes") or "").split()
+    return words[0].strip("-") if words else name
 
 
 def node_set(fields: ForeignFields, shared: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the spec of a NodeSet, and report every field. `shared` are the submounts of all nodes, which it does not repeat."""
     text = read_node_text(fields.read("extraConf"), fields.where("extraConf"), fields.report)
-    sizes = pods.resources(fields, "slurmd", "spec.resources")
-    strategy = "updateStrategy"
+    sizes = pods.resources(fields, "slurmd", "spec.resources", ", spec.gpu and spec.rdma")
     spec = {
-        "replicas": fields.carried("replicas", int, "spec.replicas"),
+        "replicas": _replicas(fields),
         "resources": sizes,
         "gpu": _gpu(fields, sizes, text.gres),
         "rdma": {"resources": _rdma(sizes)},
         "features": list(dict.fromkeys(text.features)),
         "weight": text.weight,
         "extraConf": text.extra,
-        "ssh": fields.carried("ssh.enabled", bool, "spec.ssh"),
+        "ssh": _ssh(fields),
+        "shmSize": pods.shm_size(fields, "slurmd", "spec.shmSize"),
         "submounts": own_submounts(fields, pods.mounts(fields, "slurmd"), shared),
         "scheduling": pods.scheduling(fields, "spec.scheduling"),
         "podTemplate": pods.pod_template(fields, "spec.podTemplate"),
-        "updateStrategy": {
-            "type": fields.carried(f"{strategy}.type", str, "spec.updateStrategy.type"),
-            "maxUnavailable": fields.share(
-                f"{strategy}.rollingUpdate.maxUnavailable", "spec.updateStrategy.maxUnavailable"
-            ),
-        },
+        "updateStrategy": _update_strategy(fields),
     }
-    if fields.peek("scalingMode", str) == "StatefulSet":
-        fields.ours("scalingMode", "a NodeSet has a number of nodes")
+    for name in (each for each in _OFF if fields.peek(each, bool) is False):
+        fields.ours(name, "it is off")
+    if not fields.peek("ordinalPadding", int):
+        fields.ours("ordinalPadding", "numbers of nodes have no leading zeros")
     return spec
 
 
-def partition(fields: ForeignFields, name: str) -> dict[str, Any] | None:
-    """Return the partition of a NodeSet, and report the fields that no other part takes; None if it has none of its own."""
-    made: dict[str, Any] | None = None
-    if fields.peek("partition.enabled", bool):
-        fields.carried("partition.enabled", bool, "an entry of spec.partitions over this NodeSet")
-        made = {"name": name, "nodeSets": [name]}
-        for line in logical_lines(fields.read("partition.config")):
-            report_options(line.pairs, fields.where("partition.config"), fields.report)
-            if line.rest or line.include:
-                fields.report.left(
-                    fields.where("partition.config"), (line.rest or line.include)[:120], "Slurm reads Key=Value only"
-                )
-            values = {key.lower(): value for key, value in line.pairs}
-            made |= {key: True for key in ("default", "hidden") if is_yes(values, key)}
-            made["options"] = {**made.get("options", {}), **options_of(line.pairs)}
-    else:
-        fields.ours("partition.config", "partition.enabled is false, so it is not in use")
-    fields.rest(reasons.NODESET)
-    return made
+def _replicas(fields: ForeignFields) -> int | None:
+    if fields.peek("scalingMode", str) == "DaemonSet":
+        fields.ours("replicas", "it is not in use with scalingMode DaemonSet")
+        return None
+    fields.ours("scalingMode", "a NodeSet has a number of nodes")
+    return fields.carried("replicas", int, "spec.replicas")
+
+
+def _ssh(fields: ForeignFields) -> bool:
+    """Return spec.ssh, which is on by default here and off there."""
+    reason = "now spec.ssh: a user with a job on a node may log in there, into that job"
+    if fields.peek("ssh.enabled", bool):
+        return bool(fields.check("ssh.enabled", bool, reason))
+    return bool(fields.carried("ssh.enabled", bool, "spec.ssh"))
+
+
+def _update_strategy(fields: ForeignFields) -> dict[str, Any]:
+    path, target = "updateStrategy", "spec.updateStrategy"
+    kind = None
+    if fields.peek(f"{path}.type", str) in ("RollingUpdate", "OnDelete"):
+        kind = fields.carried(f"{path}.type", str, f"{target}.type")
+    limit = fields.share(f"{path}.rollingUpdate.maxUnavailable", f"{target}.maxUnavailable")
+    return {"type": kind, "maxUnavailable": limit}
 
 
 def _gpu(fields: ForeignFields, sizes: dict[str, Any], gres: str) -> dict[str, Any]:
@@ -76,13 +85,17 @@ def _gpu(fields: ForeignFields, sizes: dict[str, Any], gres: str) -> dict[str, A
                 else:
                     place = f"{fields.where(f'slurmd.resources.{part}')}.{resource}"
                     raise UnreadableInputError(f"{place}: {text[:80]}: it is not a whole number: correct it")
-                gpu = {"vendor": vendor, "count": count} if count else gpu
+                if gpu and count and gpu["vendor"] != vendor:
+                    reason = f"a NodeSet has GPUs of one vendor, and this one has {gpu['vendor']}: make another NodeSet"
+                    fields.report.left(fields.where(f"slurmd.resources.{part}"), f"{resource}: {text}", reason)
+                elif count:
+                    gpu = {"vendor": vendor, "count": count}
     for item, name, kind, count in gres_items(gres):
         place, setting = fields.where("extraConf"), f"Gres={item}"
         if name == "gpu" and gpu and count == gpu["count"] and "type" not in gpu:
             gpu["type"] = kind
             fields.report.carried(place, setting, "spec.gpu")
-        elif name == "gpu" and not gpu:
+        elif name == "gpu" and count and not gpu:
             gpu = {"vendor": "nvidia", "count": count, "type": kind}
             reason = "now spec.gpu: the resources name no GPUs, so the vendor is a guess, and each pod now gets GPUs"
             fields.report.check(place, setting, reason)

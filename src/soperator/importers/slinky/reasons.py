@@ -13,6 +13,7 @@ _POD = (_LEFT, "set it in podTemplate of the role, if the operator's pod needs i
 _LOG = (_OURS, "the daemons write their logs to the output of their pods")
 _SSHD = (_LEFT, "the operator writes sshd_config")
 _INTERNAL = (_LEFT, "the operator makes this Service, for the cluster alone")
+_DIRECTORY = (_OURS, "the directory is spec.sssd of the SlurmCluster")
 _SERVICE = (_LEFT, "the service has no such field here")
 
 COMMON: Mapping[str, tuple[Outcome, str]] = MappingProxyType(
@@ -28,6 +29,7 @@ COMMON: Mapping[str, tuple[Outcome, str]] = MappingProxyType(
         "externalConfig": (_OURS, "external is false, so it is not in use"),
         "logfile": _LOG,
         "template": _POD,
+        "template.spec.imagePullSecrets": _IMAGE,
         "extraSshdConfig": _SSHD,
         **{f"{each}.image": _IMAGE for each in ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")},
         **{f"{each}.imagePullPolicy": _IMAGE for each in ("slurmctld", "slurmd", "slurmdbd", "slurmrestd", "login")},
@@ -37,6 +39,8 @@ COMMON: Mapping[str, tuple[Outcome, str]] = MappingProxyType(
 CONTROLLER = {
     **COMMON,
     "accountingRef": _REF,
+    "sssdConfRef": _DIRECTORY,
+    "highAvailability": (_LEFT, "raise controller.replicas, with a ReadWriteMany claim for the state"),
     "inplaceReconfigure": (
         _OURS,
         "the operator lets slurmctld read a changed configuration without a restart where Slurm can",
@@ -54,13 +58,18 @@ CONTROLLER = {
 NODESET = {
     **COMMON,
     "ssh.extraSshdConfig": _SSHD,
-    "ssh.sssdConfRef": (_OURS, "the directory is spec.sssd of the SlurmCluster"),
+    "ssh.sssdConfRef": _DIRECTORY,
     "partition.enabled": (_OURS, "the NodeSet has no partition of its own"),
     "volumeClaimTemplates": (_LEFT, "a claim for each pod is a submount with a volume of kind ephemeral"),
     "revisionHistoryLimit": (_OURS, "the operator keeps no revisions"),
     "persistentVolumeClaimRetentionPolicy": (_LEFT, "a claim of kind ephemeral ends with its pod"),
     "minReadySeconds": (_OURS, "a node is ready when Slurm has it"),
     "ordinalPadding": (_LEFT, "numbers of nodes have no leading zeros: scripts that name nodes must name the new ones"),
+    "updateStrategy.type": (_LEFT, "a time for updates is updateStrategy.window"),
+    "updateStrategy.scheduledUpdate": (_LEFT, "a time for updates is updateStrategy.window"),
+    **dict.fromkeys(("pinToNode", "oversubscribeNode"), (_LEFT, "where pods run is spec.scheduling")),
+    "preferKubernetesNodeName": (_LEFT, "nodes have the name of the NodeSet and a number"),
+    "pruneSlurmNodeRecords": (_OURS, "the operator adds nodes to Slurm and deletes them"),
     "scalingMode": (_LEFT, "a NodeSet has a number of nodes: set replicas to the number of Kubernetes Nodes"),
     "taintKubeNodes": (_LEFT, "taint the Kubernetes Nodes by hand, and set scheduling.tolerations"),
     "workloadDisruptionProtection": (_OURS, "a node with jobs is drained before it is deleted"),

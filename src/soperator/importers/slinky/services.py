@@ -8,24 +8,15 @@ from soperator.api.fields.rest import ADMINISTRATORS
 from soperator.importers.parts.fields import ForeignFields
 from soperator.importers.parts.free_settings import shown
 from soperator.importers.parts.report import KEEP, UnreadableInputError
-from soperator.importers.parts.slurmdbd import purge_age, slurmdbd_line
+from soperator.importers.parts.slurmdbd import PURGES, purge_age, slurmdbd_line
 from soperator.importers.slinky import pods, reasons
 from soperator.slurm import conf
 
-_PURGES = {
-    "purgeeventafter": "events",
-    "purgejobafter": "jobs",
-    "purgeresvafter": "reservations",
-    "purgestepafter": "steps",
-    "purgesuspendafter": "suspensions",
-    "purgetxnafter": "transactions",
-    "purgeusageafter": "usage",
-}
 _SHORTEST, _LONGEST = 600, 168 * 3600
 
 
 def login(fields: ForeignFields) -> dict[str, Any]:
-    """Return spec.login of a LoginSet, without what `login_rest` takes."""
+    """Return spec.login of a LoginSet, without what `directory` takes."""
     keys = (fields.carried("rootSshAuthorizedKeys", str, "spec.login.rootAuthorizedKeys") or "").splitlines()
     return {
         "replicas": fields.carried("replicas", int, "spec.login.replicas"),
@@ -69,18 +60,18 @@ def rest_users(fields: ForeignFields) -> dict[str, Any]:
     return spec
 
 
-def token(fields: ForeignFields) -> dict[str, Any] | None:
+def token(fields: ForeignFields, name: str) -> dict[str, Any] | None:
     """Return an entry of spec.rest.users.tokens, and report the fields; None for a user with all rights."""
-    user, secret = fields.peek("username", str) or "", fields.peek("secretRef.name", str) or ""
-    if user in ADMINISTRATORS or not user or not secret:
-        fields.left("", "a token in a Secret is for a named user without all rights in Slurm, and names the Secret")
+    user = fields.peek("username", str) or ""
+    if user in ADMINISTRATORS or not user:
+        fields.left("", "a token in a Secret is for a named user without all rights in Slurm")
         fields.rest(reasons.TOKEN)
         return None
-    made = {"user": user, "secretName": secret}
+    made = {"user": user, "secretName": fields.peek("secretRef.name", str) or f"{name}-jwt-{user}"}
     fields.carried("username", str, "spec.rest.users.tokens[].user")
-    fields.check(
-        "secretRef", dict, "now spec.rest.users.tokens: the operator writes the entries token and user of this Secret"
-    )
+    reason = "now spec.rest.users.tokens: the operator writes the entries token and user of this Secret"
+    if not fields.check("secretRef", dict, reason):
+        fields.report.check(fields.place, f"Secret {made['secretName']}", reason)
     lifetime = fields.peek("lifetime", str)
     if lifetime and re.fullmatch(DURATION, lifetime) and _SHORTEST <= seconds(lifetime) <= _LONGEST:
         made["lifetime"] = fields.carried("lifetime", str, "spec.rest.users.tokens[].lifetime") or ""
@@ -99,8 +90,11 @@ def accounting(fields: ForeignFields) -> tuple[dict[str, Any], str]:
     for line in conf.logical_lines(fields.read("extraConf")):
         place = f"{fields.where('extraConf')}, line {line.number}"
         for key, value in line.pairs:
-            field, age = _PURGES.get(key.lower(), ""), purge_age(value)
-            if field and age:
+            field, age = PURGES.get(key.lower(), ""), purge_age(value)
+            if field and not age:
+                reason = "write hours, days or months into spec.accounting.purge, such as 12months"
+                fields.report.left(place, shown(key, value), reason)
+            elif field:
                 purge[field] = age
                 fields.report.carried(place, shown(key, value), f"spec.accounting.purge.{field}")
             else:

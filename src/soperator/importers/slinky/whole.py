@@ -7,8 +7,9 @@ from soperator.importers.parts.fields import ForeignFields, ForeignObject, in_or
 from soperator.importers.parts.names import cluster_label, nodeset_name
 from soperator.importers.parts.report import KEEP, Imported, ImportReport, UnreadableInputError, our_object
 from soperator.importers.slinky import pods, reasons, services
-from soperator.importers.slinky.config import config
-from soperator.importers.slinky.nodesets import belongs, node_set, partition
+from soperator.importers.slinky.config import config, referenced
+from soperator.importers.slinky.nodesets import belongs, node_set, slurm_name
+from soperator.importers.slinky.partitions import own_partition
 
 GROUP = "slinky.slurm.net"
 _KINDS = ("Controller", "NodeSet", "LoginSet", "RestApi", "Accounting", "Token")
@@ -30,18 +31,19 @@ def import_slinky(objects: Sequence[ForeignObject]) -> Imported:
         raise UnreadableInputError(
             f"the objects have {len(controllers)} Controllers ({found}): give the objects of one cluster"
         )
-    made = _converted(controllers[0], mine, _config_maps(objects), report)
-    _report_others(objects, report)
+    fields = ForeignFields(controllers[0].place, controllers[0].data, report)
+    made = _converted(fields, controllers[0], mine, _config_maps(objects, controllers[0].namespace))
+    _report_others(objects, referenced(fields), report)
     return Imported(tuple(made), in_order(report.entries, objects))
 
 
 def _converted(
+    fields: ForeignFields,
     controller: ForeignObject,
     mine: Sequence[ForeignObject],
     maps: Mapping[str, Mapping[str, str]],
-    report: ImportReport,
 ) -> list[dict[str, Any]]:
-    fields = ForeignFields(controller.place, controller.data, report)
+    report = fields.report
     if fields.peek("external", bool):
         message = f"{fields.where('external')}: true: slurmctld runs elsewhere, and the import would make a second one: NodeSets cannot join it yet"
         raise UnreadableInputError(message)
@@ -59,17 +61,22 @@ def _converted(
         each.left("", "a cluster has one group of login nodes: raise login.replicas")
         each.rest(reasons.LOGIN)
     shared = pods.mounts(logins[0], "login") if logins else []
-    specs, own = _node_sets(sets, shared, report)
-    made_config, partitions = config(fields, maps, specs)
+    specs, names, own = _node_sets(sets, shared, report)
+    made_config, partitions, enforce = config(fields, maps, names)
     spec = {
         **_login(logins[:1]),
         "controller": _controller(fields),
         "jail": {"submounts": shared},
-        "partitions": [*partitions, *own],
+        "partitions": [*own, *partitions],
         "config": made_config,
         **_rest(parts, controller.name),
     }
     spec["accounting"], slurmdbd = _accounting(fields, parts["Accounting"])
+    if spec["accounting"]:
+        spec["accounting"]["enforce"] = enforce
+    elif enforce:
+        reason = "without accounting nothing is enforced: set spec.accounting, with enforce"
+        report.left(fields.where("extraConf"), f"AccountingStorageEnforce={','.join(enforce)}", reason)
     made_config["extraLines"]["slurmdbd"] = slurmdbd
     fields.rest(reasons.CONTROLLER)
     report.check(
@@ -77,6 +84,9 @@ def _converted(
         "spec.jail",
         "login nodes and workers share one root, which is new: bring users and software into it",
     )
+    if not spec["partitions"]:
+        reason = "no partition is carried over: the operator makes one, main, over all nodes"
+        report.check(f"SlurmCluster {name}", "spec.partitions", reason)
     members = [our_object("NodeSet", each, {"clusterRef": {"name": name}, **made}) for each, made in specs.items()]
     return [our_object("SlurmCluster", name, spec), *members]
 
@@ -97,10 +107,13 @@ def _name(fields: ForeignFields, controller: ForeignObject) -> str:
 
 def _node_sets(
     sets: Mapping[str, ForeignFields], shared: list[dict[str, Any]], report: ImportReport
-) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[dict[str, dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
+    """Return the specs by their names here, the names here by those in Slurm there, and the NodeSets' own partitions."""
     specs: dict[str, dict[str, Any]] = {}
+    names: dict[str, str] = {}
     partitions = []
-    for old, fields in sets.items():
+    for name, fields in sets.items():
+        old = slurm_name(fields, name)
         new = nodeset_name(old, specs)
         if new != old:
             report.check(
@@ -108,10 +121,16 @@ def _node_sets(
                 "metadata.name",
                 f"now {new}: its nodes have other names, and so must scripts that name them",
             )
+        if old in names:
+            raise UnreadableInputError(
+                f"{fields.place}: {old} is the name of another NodeSet in Slurm too: change its hostname"
+            )
+        names[old] = new
         specs[new] = node_set(fields, shared)
-        own = partition(fields, new)
+        own = own_partition(fields, old, new)
         partitions += [own] if own else []
-    return specs, partitions
+        fields.rest(reasons.NODESET)
+    return specs, names, partitions
 
 
 def _controller(fields: ForeignFields) -> dict[str, Any]:
@@ -135,7 +154,7 @@ def _login(logins: Sequence[ForeignFields]) -> dict[str, Any]:
 
 def _rest(parts: Parts, controller: str) -> dict[str, Any]:
     found = [each for each in parts["RestApi"] if belongs(each, controller)]
-    tokens = [made for each in parts["Token"] if (made := services.token(each))]
+    tokens = [made for each in parts["Token"] if (made := services.token(each, each.place.partition(" ")[2]))]
     for each in found[1:]:
         each.left("", "a cluster has one REST for users: raise rest.users.replicas")
         each.rest(reasons.REST)
@@ -162,17 +181,19 @@ def _accounting(fields: ForeignFields, found: Sequence[ForeignFields]) -> tuple[
     return spec, lines
 
 
-def _config_maps(objects: Sequence[ForeignObject]) -> dict[str, Mapping[str, str]]:
+def _config_maps(objects: Sequence[ForeignObject], namespace: str) -> dict[str, Mapping[str, str]]:
     maps = (each for each in objects if each.kind == "ConfigMap" and not each.group)
-    return {each.name: {key: str(text) for key, text in (each.data.get("data") or {}).items()} for each in maps}
+    here = (each for each in maps if not namespace or each.namespace in ("", namespace))
+    return {each.name: {key: str(text) for key, text in (each.data.get("data") or {}).items()} for each in here}
 
 
-def _report_others(objects: Sequence[ForeignObject], report: ImportReport) -> None:
-    read = {entry.place.rpartition(", ")[2] for entry in report.entries}
+def _report_others(objects: Sequence[ForeignObject], read: set[str], report: ImportReport) -> None:
     for each in objects:
         if each.group == GROUP and each.kind in reasons.OTHER_KINDS:
             report.left(each.place, "the object", reasons.OTHER_KINDS[each.kind])
         elif each.group != GROUP and each.kind == "ConfigMap" and each.name in read:
             report.ours(each.place, "the object", "its entries were read where the Controller names it")
+            for key in each.data.get("binaryData") or {}:
+                report.left(each.place, f"binaryData.{key}", "it is not text: put the file into the image")
         elif each.group != GROUP:
             report.left(each.place, "the object", f"the import reads objects of {GROUP}, and ConfigMaps that they name")

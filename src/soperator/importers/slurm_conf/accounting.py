@@ -2,43 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
-from soperator.api.fields.accounting import Enforced
 from soperator.importers.parts.report import KEEP, ImportReport
-from soperator.importers.parts.slurmdbd import purge_age, slurmdbd_line
+from soperator.importers.parts.slurmdbd import PURGES, purge_age, slurmdbd_line
 from soperator.importers.slurm_conf.files import SourceLine
 from soperator.slurm import conf
 
-_PURGES = {
-    "purgeeventafter": "events",
-    "purgejobafter": "jobs",
-    "purgeresvafter": "reservations",
-    "purgestepafter": "steps",
-    "purgesuspendafter": "suspensions",
-    "purgetxnafter": "transactions",
-    "purgeusageafter": "usage",
-}
-_ALL = ("associations", "limits", "qos", "safe", "wckeys")
 _STORAGE = {"storagehost": "host", "storageport": "port", "storageuser": "user", "storageloc": "database"}
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
-
-
-def enforced(value: str, place: str, text: str, report: ImportReport) -> list[str]:
-    """Return spec.accounting.enforce from AccountingStorageEnforce, and report what it cannot hold."""
-    known, found = get_args(Enforced), list[str]()
-    for each in filter(None, value.lower().split(",")):
-        if each == "all":
-            found += _ALL
-        elif each in known:
-            found.append(each)
-        else:
-            report.left(place, f"{text} ({each})", f"spec.accounting.enforce has only {', '.join(known)}")
-    if found:
-        report.carried(place, text, "spec.accounting.enforce")
-    return list(dict.fromkeys(found))
 
 
 def accounting_spec(cluster: str, lines: Sequence[SourceLine], report: ImportReport) -> tuple[dict[str, Any], str]:
@@ -49,8 +23,8 @@ def accounting_spec(cluster: str, lines: Sequence[SourceLine], report: ImportRep
     for each in lines:
         for key, value, text in each.settings():
             name = key.lower()
-            if name in _PURGES:
-                _add_purge(purge, _PURGES[name], value, (each.place, text), report)
+            if name in PURGES:
+                _add_purge(purge, PURGES[name], value, (each.place, text), report)
             elif name not in _STORAGE and name != "storagepass":
                 extra += slurmdbd_line(key, value, (each.place, text), report)
         if each.line.rest or each.line.include:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from soperator.importers.parts.enforce import enforced
 from soperator.importers.parts.free_settings import add_free, classify
 from soperator.importers.parts.names import cluster_label
 from soperator.importers.parts.report import ImportReport, Outcome
-from soperator.importers.slurm_conf import accounting, scripts
+from soperator.importers.slurm_conf import scripts
 from soperator.importers.slurm_conf.files import SCRIPTS, SlurmFiles, SourceLine
 from soperator.slurm import conf
 from soperator.slurm.settings.managed import SHARED
@@ -87,7 +88,7 @@ def _is_special(
         case "accountingstoragetype":
             _read_accounting(found, place, text, value, report)
         case "accountingstorageenforce":
-            found.enforce = accounting.enforced(value, place, text, report)
+            found.enforce = enforced(value, place, text, report)
         case "grestypes" | "slurmctldparameters":
             _read_shared(found, setting, report)
         case name if name in SCRIPTS:
