@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 D, T = "src/soperator/importers", "tests/unit/importers/test_slurm_conf.py"
 N = "tests/unit/importers/test_nebius.py"
+S = "tests/unit/importers/test_slinky.py"
 
 IMPORTERS = [
     Mutant(
@@ -54,5 +55,61 @@ IMPORTERS = [
         "        if False:\n            report.left(each.place, each.line.rest[:120]",
         "a line that Slurm cannot read, of which nobody hears",
         (T,),
+    ),
+    Mutant(
+        f"{D}/slinky/partitions.py",
+        'unknown = [] if nodes else ["none"]',
+        "unknown: list[str] = []",
+        "all nodes to a partition that had none",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/slinky/partitions.py",
+        "    said = {**defaults, **said}\n",
+        "",
+        "the groups that PartitionName=DEFAULT kept out",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/slinky/whole.py",
+        "names[old] = new",
+        "names[new] = new",
+        "nodes of one partition to the users of another",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/slinky/whole.py",
+        "        fields.rest(reasons.NODESET)\n",
+        "",
+        "fields of a newer release, of which nobody hears",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/slinky/whole.py",
+        '    if not spec["partitions"]:',
+        "    if False:",
+        "all nodes to everybody, of which nobody hears",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/slinky/services.py",
+        "if user in ADMINISTRATORS or not user:",
+        "if not user:",
+        "a token with all rights, which a Secret has",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/slinky/pods.py",
+        "if path in RESERVED_PATHS or re.search(RESERVED, path):",
+        "if False:",
+        "a volume over the operator's own mounts",
+        (S,),
+    ),
+    Mutant(
+        f"{D}/parts/submounts.py",
+        'if claim.get("readOnly"):',
+        "if False:",
+        "writes to a file system that was read-only",
+        (S,),
     ),
 ]

@@ -29,7 +29,7 @@ def import_(
         ForeignSystem,
         typer.Option(
             "--from",
-            help="slurm: slurm.conf and its companions, of a Slurm on machines. nebius, slinky: their objects.",
+            help="slurm: slurm.conf and its companions, of a Slurm on machines. nebius: objects of slurm.nebius.ai. slinky: of slinky.slurm.net.",
         ),
     ],
     files: Annotated[
