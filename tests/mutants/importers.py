@@ -8,6 +8,13 @@ S = "tests/unit/importers/test_slinky.py"
 
 IMPORTERS = [
     Mutant(
+        "src/soperator/cli/support/manifests.py",
+        "        if _size(node, sizes) > len(sizes) + _MOST_REPEATED:\n",
+        "        if False:\n",
+        "all memory, to a file of YAML whose aliases repeat each other",
+        ("tests/unit/cli/test_import.py",),
+    ),
+    Mutant(
         f"{D}/slurm_conf/partitions.py",
         "if not reason and nodes is not None and not nodes:",
         "if False:",

@@ -1,5 +1,8 @@
 """`soperator import` reads files, prints objects, and ends with one line where it cannot read."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,8 @@ import yaml
 from typer.testing import CliRunner
 
 from soperator.cli.__main__ import app
+from soperator.cli.importing import read_objects
+from soperator.cli.support.manifests import YamlLoader
 
 RUN = CliRunner()
 
@@ -109,3 +114,85 @@ class TestSlurm:
         code, out, err = run("slurm", tmp_path, report=tmp_path / "no/report")
         assert (code, out) == (1, "")
         assert err == [f"--report: {tmp_path}/no/report: it cannot be written: No such file or directory"]
+
+
+class TestPlanted:
+    """A folder or a file that somebody else has made for the person who imports it."""
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda path: path.symlink_to("/dev/zero"), "it is no file: give the folder that contains slurm.conf"),
+            (os.mkfifo, "it is no file: give the folder that contains slurm.conf"),
+            (lambda path: path.write_text("Include /proc/self/pagemap\n"), "it has more than 4 MiB"),
+        ],
+        ids=["device", "pipe", "file without a size"],
+    )
+    def test_what_never_ends_is_not_read(self, tmp_path, make, message):
+        """In a process of its own with little memory, which the system ends if it does not end."""
+        make(tmp_path / "slurm.conf")
+        words = [sys.executable, "-m", "soperator.cli", "import", "--from", "slurm", "-f", str(tmp_path)]
+        limits = ["prlimit", f"--as={2 << 30}"]
+        done = subprocess.run([*limits, *words], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 1
+        assert message in done.stderr
+
+    def test_all_files_together_have_a_limit(self, tmp_path):
+        """An Include may name a folder of programs or logs."""
+        for number in range(9):
+            (tmp_path / f"{number}.txt").write_bytes(b"#" * (4 << 20))
+        (tmp_path / "slurm.conf").write_text("Include *.txt\n")
+        code, out, err = run("slurm", tmp_path)
+        assert (code, out) == (1, "")
+        assert (
+            "7.txt: the files that slurm.conf names have more than 32 MiB: remove the Include that names it" in err[0]
+        )
+
+    def test_a_pattern_is_one_folder(self, tmp_path):
+        """As in glob(7); otherwise an Include walks through the whole file system."""
+        (tmp_path / "inner").mkdir()
+        (tmp_path / "inner/a.conf").write_text("Inside=1\n")
+        (tmp_path / "a.conf").write_text("Beside=1\n")
+        (tmp_path / "slurm.conf").write_text("ClusterName=a\nInclude **.conf\n")
+        _, _, err = run("slurm", tmp_path)
+        assert "Beside=1" in "".join(err)
+        assert "Inside=1" not in "".join(err)
+
+    def test_a_device_is_not_read_as_objects(self, tmp_path, monkeypatch):
+        """Nor a file of any size."""
+        monkeypatch.setattr(read_objects, "_LARGEST", 1000)
+        (tmp_path / "a.yaml").symlink_to("/dev/zero")
+        code, _, err = run("nebius", tmp_path / "a.yaml")
+        assert code == 1
+        assert "it has more than 0 MiB: give the objects alone" in err[0]
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                "a: &a [x]\n"
+                + "".join(f"{n}: &{n} [{', '.join([f'*{n - 1 or chr(97)}'] * 10)}]\n" for n in range(1, 9)),
+                "repeat",
+            ),
+            ("spec: " + "[" * 3000 + "]" * 3000, "line 1: it is more than 100 levels deep"),
+            ("spec: &s\n  inner: *s\n", "line 1: it contains itself"),
+            ("spec:\n  ? [a, b]\n  : c\n", "line 2: a map or a list is no key"),
+            (f"spec: {'9' * 5000}\n", "line 1: a value cannot be read: "),
+            ("spec: !!timestamp 9999-99-99\n", "line 1: a value cannot be read: "),
+        ],
+        ids=["bomb", "deep", "circle", "key", "number", "date"],
+    )
+    def test_yaml_that_no_program_could_use_is_one_sentence(self, tmp_path, text, message):
+        """For an import, and for lint."""
+        (tmp_path / "a.yaml").write_text(text)
+        code, out, err = run("nebius", tmp_path / "a.yaml")
+        assert (code, out, len(err)) == (1, "", 1)
+        assert message in err[0]
+        done = RUN.invoke(app, ["lint", str(tmp_path / "a.yaml")])
+        assert message in done.output
+
+    def test_aliases_are_read(self, tmp_path):
+        """As people write them."""
+        (tmp_path / "a.yaml").write_text("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n")
+        with (tmp_path / "a.yaml").open() as file:
+            assert yaml.load(file, YamlLoader) == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}

@@ -10,6 +10,9 @@ from soperator.cli.support.manifests import YamlLoader
 from soperator.importers.parts.fields import ForeignObject, foreign_objects
 from soperator.importers.parts.report import UnreadableInputError
 
+#: The largest file that is read.
+_LARGEST = 32 << 20
+
 
 def read_objects(given: Sequence[Path]) -> list[ForeignObject]:
     """Return the objects in the files, in their order; `-` is standard input. Raises UnreadableInputError."""
@@ -19,7 +22,14 @@ def read_objects(given: Sequence[Path]) -> list[ForeignObject]:
 def _of_file(file: Path) -> list[ForeignObject]:
     shown = "standard input" if str(file) == "-" else str(file)
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        if str(file) == "-":
+            content = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with file.open("rb") as opened:
+                content = opened.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise UnreadableInputError(f"{shown}: it has more than {_LARGEST >> 20} MiB: give the objects alone")
+        text = content.decode()
         return foreign_objects(shown, list(yaml.load_all(text, YamlLoader)))
     except OSError as error:
         raise UnreadableInputError(f"{shown}: it cannot be read: {error.strerror}") from None

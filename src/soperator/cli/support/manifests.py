@@ -43,19 +43,66 @@ class Manifest:
     faults: list[Problem] = field(default_factory=list)
 
 
+#: The deepest YAML, and by how many values aliases may enlarge a document. Kubernetes' own objects stay far below.
+_DEEPEST, _MOST_REPEATED = 100, 100_000
+
+
 class YamlLoader(yaml.SafeLoader):
-    """A YAML loader with Kubernetes' rules: no duplicate keys, no dates."""
+    """A YAML loader with Kubernetes' rules: no duplicate keys, no dates, texts as keys.
+
+    A document that is too deep, contains itself, or becomes huge by its aliases is a YAML error, because others may have written it.
+    """
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Compose a value; raise a YAML error for one that is too deep."""
+        self._depth += 1
+        try:
+            if self._depth > _DEEPEST:
+                where = self.peek_event().start_mark
+                raise yaml.composer.ComposerError(None, None, f"it is more than {_DEEPEST} levels deep", where)
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Return the value of a document; raise a YAML error for what no program could use."""
+        sizes: dict[int, int] = {}
+        if _size(node, sizes) > len(sizes) + _MOST_REPEATED:
+            raise _unusable("its aliases repeat too much: write the values out", node)
+        try:
+            return super().construct_document(node)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise _unusable(f"a value cannot be read: {error}", node) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Build a map; raise a YAML error for a duplicate key."""
+        """Build a map; raise a YAML error for a duplicate key, and for one that is a map or a list."""
         seen: set[object] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _unusable("a map or a list is no key", key)
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} stands twice", key.start_mark
-                )
+                raise _unusable(f"the key {key.value!r} stands twice", key)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Return the number of values of a node with its aliases written out; `sizes` gets that of each node. Raises a YAML error for a circle."""
+    if (known := sizes.get(id(node))) is not None:
+        if known == 0:
+            raise _unusable("it contains itself", node)
+        return known
+    sizes[id(node)] = 0
+    values = node.value if not isinstance(node, yaml.ScalarNode) else []
+    inner = (each for pair in values for each in (pair if isinstance(pair, tuple) else (pair,)))
+    sizes[id(node)] = 1 + sum(_size(each, sizes) for each in inner)
+    return sizes[id(node)]
+
+
+def _unusable(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 YamlLoader.yaml_implicit_resolvers = {
