@@ -368,6 +368,50 @@ def test_two_tokens_in_a_request_are_not_more_places(users: Slurm) -> None:
     letting_go(users)
 
 
+#: Sends submissions as fast as it gets answers, until /tmp/held goes; each of its threads has one connection at a time.
+FORGE = """
+import os, socket, sys, threading
+def loop():
+    while os.path.exists("/tmp/held"):
+        try:
+            with socket.create_connection((sys.argv[1], int(sys.argv[2])), 5, source_address=("10.99.0.7", 0)) as sock:
+                sock.sendall(sys.argv[3].encode())
+                sock.recv(100)
+        except OSError:
+            pass
+open("/tmp/held", "w").close()
+for _ in range(60):
+    threading.Thread(target=loop).start()
+"""
+
+
+def test_a_forged_token_takes_no_place_of_the_user_whose_name_it_has(users: Slurm) -> None:
+    """A token is counted when Slurm has believed it; the control is that the forged ones are answered with 401 all the time."""
+    forged = submission(sign(b"x" * 32, "bob", int(users.sh("date +%s")), 600))
+    users.sh(f"setsid {python(FORGE, '10.99.0.1', USERS_PORT, forged)} > /dev/null 2>&1 < /dev/null &")
+    users.until("ls /tmp/held 2> /dev/null", "/tmp/held")
+    users.sh("sleep 1")
+    said = [call(users, SUBMISSION, JOB, bearer=token("bob", users))[:3] for _ in range(20)]
+    denied = users.sh("tail -n 200 /tmp/users.log | grep -c '\"status\":401'").strip()
+    letting_go(users)
+    assert "503" not in said
+    assert int(denied) > 100
+
+
+def test_a_hundred_tokens_are_verified_at_a_time(users: Slurm) -> None:
+    """The next one comes again later; nginx alone would say 500."""
+    users.sh("kill -STOP $(pidof slurmrestd)")
+    try:
+        held(users, USERS_PORT, 120, "10.99.0.7", SUBMIT.format(1000))
+        said = call(users, SUBMISSION, JOB)
+    finally:
+        users.sh("kill -CONT $(pidof slurmrestd)")
+    letting_go(users)
+    assert said.startswith("503")
+    assert "try again" in said
+    assert "Batch job submission failed" in call(users, SUBMISSION, JOB)
+
+
 @pytest.mark.parametrize(
     ("length", "status"),
     [("Content-Length: 1000", "401"), ("Transfer-Encoding: chunked", "413")],
