@@ -74,9 +74,10 @@ site: venv ## the pages of docs/ as a site with navigation and search, in build/
 zipapp: venv ## the command line as one file, build/soperator.pyz, and as a plugin for krew; RELEASE_URL= is where it will be published
 	$(PYTHON) -m local.zipapp
 
+release: export VERSION := $(VERSION)
 release: venv machine ## images, charts, command line, site, lists of packages and signed sums in dist/VERSION; REGISTRY=host:port/path publishes them
-	@[ -n "$(VERSION)" ] || { echo "name the version: make release VERSION=$$(sed -n 's/__version__ = "\(.*\)"/\1/p' src/soperator/__init__.py)" >&2; exit 2; }
-	$(PYTHON) -m local.release "$(VERSION)"
+	@[ -n "$$VERSION" ] || { echo "name the version: make release VERSION=$$(sed -n 's/__version__ = "\(.*\)"/\1/p' src/soperator/__init__.py)" >&2; exit 2; }
+	$(PYTHON) -m local.release "$$VERSION"
 
 test-release: venv machine ## a release, published in a registry on this machine, taken from there and checked, and docs/reports/release.md; needs no cluster
 	$(LOCAL) binaries

@@ -35,6 +35,7 @@ def main() -> int:
 
 def release(version: str, registry: str, into: Path, *, changed: bool) -> Path:
     """Make the release in a folder VERSION below `into`, publish it if there is a registry, and return the folder."""
+    key = sums.take_key()
     refuse(version, registry, "" if changed else tools.run(["git", "status", "--porcelain", "--untracked-files=no"]))
     if not shutil.which("skopeo"):
         if os.geteuid():
@@ -56,7 +57,7 @@ def release(version: str, registry: str, into: Path, *, changed: bool) -> Path:
         sums.write(partial),
     ):
         say(made.name)
-    say("signed" if sums.sign(partial) else f"not signed: {sums.KEY} has no private key in PEM")
+    say("signed" if sums.sign(partial, key) else f"not signed: {sums.KEY} has no private key in PEM")
     if registry:
         push.push(registry, version, released, packages)
     shutil.rmtree(folder, ignore_errors=True)

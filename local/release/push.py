@@ -22,7 +22,7 @@ _REGISTRY = re.compile(r"^[A-Za-z0-9.\[\]:-]+(/[a-z0-9][a-z0-9._-]*)*$")
 
 def check(registry: str) -> None:
     """Raise Failure if REGISTRY is not host[:port][/path]."""
-    if not _REGISTRY.match(registry):
+    if not _REGISTRY.fullmatch(registry):
         raise Failure(f"REGISTRY={registry}: use host:port/path without a protocol and without a slash at the end")
 
 

@@ -19,9 +19,13 @@ def write(folder: Path) -> Path:
     return path
 
 
-def sign(folder: Path) -> Path | None:
-    """Write SHA256SUMS.sig with the key in RELEASE_KEY; return None without a key. The key reaches openssl through a pipe."""
-    key = os.environ.get(KEY, "")
+def take_key() -> str:
+    """Return the key in RELEASE_KEY, empty without one, and remove it from the environment of all programs that a release runs from now on."""
+    return os.environ.pop(KEY, "")
+
+
+def sign(folder: Path, key: str) -> Path | None:
+    """Write SHA256SUMS.sig with a key; return None without one. The key reaches openssl through a pipe."""
     if not key:
         return None
     path = folder / SIGNATURE

@@ -100,7 +100,9 @@ def test_only_a_registry_on_this_machine_is_spoken_to_without_tls(registry: str,
     assert push.is_loopback(registry) is loopback
 
 
-@pytest.mark.parametrize("registry", ["https://r.test/a", "r.test/a/", "r.test/A", "r.test/a b", "oci://r.test"])
+@pytest.mark.parametrize(
+    "registry", ["https://r.test/a", "r.test/a/", "r.test/A", "r.test/a b", "oci://r.test", "r.test/a\n"]
+)
 def test_a_registry_that_is_no_address_is_refused(registry: str) -> None:
     """Before anything is built."""
     with pytest.raises(Failure, match="use host:port/path without a protocol"):
@@ -157,7 +159,7 @@ def test_the_sums_are_signed_with_the_key_of_the_environment(tmp_path: Path, mon
     subprocess.run(["sha256sum", "--check", "--strict", path], cwd=folder, check=True, capture_output=True)
     assert [line.split("  ")[1] for line in path.read_text().splitlines()] == ["b", "charts/a.tgz"]
     monkeypatch.delenv(sums.KEY, raising=False)
-    assert sums.sign(folder) is None
+    assert sums.sign(folder, sums.take_key()) is None
     subprocess.run(
         ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key],
         check=True,
@@ -165,8 +167,26 @@ def test_the_sums_are_signed_with_the_key_of_the_environment(tmp_path: Path, mon
     )
     subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True)
     monkeypatch.setenv(sums.KEY, key.read_text())
-    signature = sums.sign(folder)
+    signature = sums.sign(folder, sums.take_key())
     verify = ["openssl", "dgst", "-sha256", "-verify", public, "-signature", str(signature), path]
     assert subprocess.run(verify, check=False, capture_output=True, env=os.environ).returncode == 0
     path.write_text(path.read_text().replace("b", "c"))
     assert subprocess.run(verify, check=False, capture_output=True).returncode != 0
+
+
+def test_no_other_program_of_a_release_has_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip runs the builders of packages, and the charts are packed by a helm that may be any on PATH."""
+    monkeypatch.setenv(sums.KEY, "secret")
+    with pytest.raises(Failure):
+        release.release("9.9.9", "", ROOT / "dist", changed=True)
+    assert sums.KEY not in os.environ
+
+
+@pytest.mark.parametrize("version", ["`touch {}`", "1$$(touch {})", '1"; touch {}; "'])
+def test_a_version_runs_no_command(tmp_path: Path, version: str) -> None:
+    """It may be the name of a tag, and the job has the key and the password of the registry."""
+    planted = tmp_path / "planted"
+    words = ["-o", "venv", "-o", "machine", "release", f"VERSION={version.format(planted)}", "PYTHON=echo"]
+    done = subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert f"-m local.release {version.format(planted)}".replace("$$", "$") in done.stdout
+    assert not planted.exists()
