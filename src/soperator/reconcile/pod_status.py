@@ -172,12 +172,19 @@ def is_jail_sick(pod: Pod) -> bool:
 
 
 def last_words(pod: Pod, container: str = "") -> str:
-    """Return the last message of a container of an ended pod: of the container that failed, or of the named one."""
+    """Return the last message of a container of an ended pod: of the container that failed, or of the named one.
+
+    It may quote a program or a server that others run, and a terminal would execute control sequences in the condition with it.
+    """
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         end = status.state.terminated
         if end and (status.name == container or (not container and end.exit_code)):
-            return end.message.strip()
+            return _printable(end.message.strip())
     return ""
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
 
 
 def is_failing(pod: Pod) -> bool:
@@ -210,7 +217,7 @@ def _cause(pod: Pod, nodes: Store[Node]) -> str:
 def _container(status: ContainerStatus) -> str:
     waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
     if waiting and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
-        why = f": {waiting.message}" if waiting.message else ""
+        why = f": {_printable(waiting.message)}" if waiting.message else ""
         last = f"; it {_end(ended)}" if ended and (ended.message or ended.exit_code > _SIGNALLED) else ""
         return f"container {status.name} waits, {waiting.reason}{_image(waiting)}{why}{last}"
     if status.state.terminated and status.state.terminated.exit_code:
@@ -235,7 +242,7 @@ def _end(end: Terminated) -> str:
         return "ended with its Node"
     last = next(reversed(end.message.strip().splitlines()), "")
     said = daemon_log.cause(end.message) or last
-    return f"ended with {end.exit_code}{oom}{f': {said}' if said else ''}"
+    return f"ended with {end.exit_code}{oom}{f': {_printable(said)}' if said else ''}"
 
 
 def _remedy(pod: Pod, status: ContainerStatus) -> str:

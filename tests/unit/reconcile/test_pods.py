@@ -48,6 +48,18 @@ def test_a_container_that_ended_is_told_with_its_signal_or_its_last_words(end, s
     assert reported({"terminated": end}) == said
 
 
+def test_what_others_have_written_cannot_write_to_a_terminal():
+    """A store's answer to restic is in the message of the container, and so in a condition."""
+    message = "soperator: StoreDenied: \x1b]0;title\x07 \x1b[2Jno"
+    raw = {
+        "metadata": {"name": "p"},
+        "status": {"containerStatuses": [{"state": {"terminated": {"exitCode": 1, "message": message}}}]},
+    }
+    raw["status"]["containerStatuses"][0] |= {"name": "backup", "ready": False, "restartCount": 0}
+    assert pod_status.last_words(msgspec.convert(raw, Pod)) == "soperator: StoreDenied: ?]0;title? ?[2Jno"
+    assert reported({"terminated": {"exitCode": 1, "message": message}}).isprintable()
+
+
 def test_a_container_that_waits_is_told_with_its_former_end():
     """The end is the cause, the waiting only Kubernetes' patience."""
     waits = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}

@@ -53,6 +53,18 @@ CONTAINER = {"name": "slurmd", "securityContext": {"privileged": True, "capabili
             {"podTemplate": {"spec": {"containers": [{"securityContext": {"capabilities": None}}]}}},
             ["podTemplate.spec.containers[0].securityContext.capabilities"],
         ),
+        (
+            {"podTemplate": {"spec": {"containers": [{"livenessProbe": {"httpGet": {"host": "169.254.169.254"}}}]}}},
+            ["podTemplate.spec.containers[0].livenessProbe.httpGet.host"],
+        ),
+        (
+            {"podTemplate": {"spec": {"containers": [{"lifecycle": {"preStop": {"tcpSocket": {"host": "::1"}}}}]}}},
+            ["podTemplate.spec.containers[0].lifecycle.preStop.tcpSocket.host"],
+        ),
+        (
+            {"podTemplate": {"metadata": {"annotations": {"seccomp.security.alpha.kubernetes.io/pod": "unconfined"}}}},
+            ["podTemplate.metadata.annotations.seccomp.security.alpha.kubernetes.io/pod"],
+        ),
         ({"podTemplate": {"spec": {"runtimeClassName": "bare"}}}, ["podTemplate.spec.runtimeClassName"]),
         (
             {"podTemplate": {"metadata": {"annotations": {f"{APPARMOR}/slurmd": "unconfined"}}}},
@@ -77,7 +89,7 @@ def test_what_stays_in_the_namespace_is_no_right_on_a_node():
         "rdma": {"infiniband": False},
         "security": {"userNamespace": True},
         "podTemplate": {"metadata": {"labels": {"team": "ml"}}, "spec": {"hostPID": False, "serviceAccountName": None}},
-        "accounting": {"mariadbOperator": {}},
+        "accounting": {"mariadbOperator": {}, "externalDatabase": {"host": "db.example.com"}},
     }
     assert found(spec) == []
 

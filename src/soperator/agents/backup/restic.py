@@ -96,7 +96,7 @@ class Restic:
             return ""
         if asked.returncode:
             raise failure("cat", asked.returncode, errors or printed)
-        return str(json.loads(printed)["id"])
+        return _id_of(printed)
 
     def backup(self, *folders: Path) -> RepositorySnapshot:
         """Back up folders as one snapshot. Symbolic links are stored as links and never followed."""
@@ -151,6 +151,21 @@ def snapshot_of(printed: str) -> RepositorySnapshot:
                 files=int(said.get("total_files_processed", 0)),
             )
     raise BackupError("restic backup printed no summary.")
+
+
+def _id_of(config: str) -> str:
+    """Return the id in the configuration of a repository; raises BackupError for one that restic did not make, which no status could have."""
+    try:
+        found = str(json.loads(config)["id"])
+    except (ValueError, KeyError, TypeError):
+        found = ""
+    if not re.fullmatch(r"[0-9a-f]{64}", found):
+        raise BackupError(
+            "The configuration of the repository has no id of restic: name another folder in spec.repository.path.",
+            is_final=True,
+            reason="RepositoryDamaged",
+        )
+    return found
 
 
 def failure(verb: str, code: int, printed: str) -> BackupError:

@@ -44,8 +44,13 @@ _LIMITS = frozenset(
         *("seLinuxOptions", "hostUsers", "automountServiceAccountToken"),
     }
 )
-#: Annotations of a pod that do so: the profile of AppArmor, as Kubernetes had it before the field.
-_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+#: Annotations of a pod that do so: the profiles of AppArmor and seccomp, as Kubernetes had them before the fields.
+_ANNOTATIONS = (
+    *("container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/"),
+    "seccomp.security.alpha.kubernetes.io/pod",
+)
+#: Where a probe or a hook names a host: the kubelet sends the request, from the Node's own address.
+_HOSTS = (".httpGet.host", ".tcpSocket.host")
 #: The sources of a volume that stay in the namespace, beside the name of the volume.
 _VOLUMES = frozenset(
     {
@@ -86,7 +91,8 @@ def _is_right(path: str, name: str, value: Any) -> bool:
         return bool(value)
     if name in _LIMITS and value is None:
         return True
-    return (name in _NAMES or name.startswith(_ANNOTATION)) and value not in (False, None, "", {}, [])
+    is_named = name in _NAMES or name.startswith(_ANNOTATIONS) or path.endswith(_HOSTS)
+    return is_named and value not in (False, None, "", {}, [])
 
 
 def _volumes(name: str, inner: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -71,6 +71,15 @@ def test_a_repository_that_had_backups_is_not_created_again(tmp_path):
     assert fake(tmp_path, CONFIG).prepare(IDENTITY) == IDENTITY
 
 
+@pytest.mark.parametrize("config", ["{}", "[]", "", '{"id": 7}', '{"id": "' + "a" * 65 + '"}'])
+def test_a_repository_whose_id_restic_has_not_made_is_refused(tmp_path, config):
+    """Who knows the password can write any, and the status would have to be written with it again and again."""
+    with pytest.raises(BackupError, match="has no id of restic: name another folder") as failed:
+        fake(tmp_path, f"printf '%s' '{config}'").prepare()
+    assert (failed.value.is_final, failed.value.reason) == (True, "RepositoryDamaged")
+    assert asked(tmp_path) == ["cat config"]
+
+
 RETRY = "Stat(<config/>) returned error, retrying after 1.05s: Stat: "
 
 
