@@ -8,6 +8,13 @@ S = "tests/unit/importers/test_slinky.py"
 
 IMPORTERS = [
     Mutant(
+        f"{D}/slurm_conf/files.py",
+        "        if next(count) > MOST_INCLUDES:\n",
+        "        if False:\n",
+        "the import, to 24 files that each include the next one twice",
+        ("tests/unit/cli/test_import.py",),
+    ),
+    Mutant(
         "src/soperator/cli/support/manifests.py",
         "        if _size(node, sizes) > len(sizes) + _MOST_REPEATED:\n",
         "        if False:\n",

@@ -148,6 +148,32 @@ class TestPlanted:
             "7.txt: the files that slurm.conf names have more than 32 MiB: remove the Include that names it" in err[0]
         )
 
+    @pytest.mark.parametrize(
+        ("count", "times", "message"),
+        [
+            (24, 2, "it is include number 1001: remove some of them"),
+            (300, 1, "slurm.conf: its includes are more than 32 levels deep: join some of the files"),
+        ],
+        ids=["each twice", "a chain"],
+    )
+    def test_includes_of_includes_have_a_limit(self, tmp_path, count, times, message):
+        """Two lines in each of 24 files are 16 million includes."""
+        for number in range(count):
+            (tmp_path / f"{number}.conf").write_text(f"Include {number + 1}.conf\n" * times)
+        (tmp_path / f"{count}.conf").write_text("MaxJobCount=5\n")
+        (tmp_path / "slurm.conf").write_text("ClusterName=a\nInclude 0.conf\n")
+        code, out, err = run("slurm", tmp_path)
+        assert (code, out, len(err)) == (1, "", 1)
+        assert message in err[0]
+
+    def test_includes_of_includes_are_read(self, tmp_path):
+        """As many levels as people write."""
+        for number in range(20):
+            (tmp_path / f"{number}.conf").write_text(f"Include {number + 1}.conf\n")
+        (tmp_path / "20.conf").write_text("MaxJobCount=5\n")
+        (tmp_path / "slurm.conf").write_text("ClusterName=a\nInclude 0.conf\n")
+        assert "MaxJobCount=5" in run("slurm", tmp_path)[1]
+
     def test_a_pattern_is_one_folder(self, tmp_path):
         """As in glob(7); otherwise an Include walks through the whole file system."""
         (tmp_path / "inner").mkdir()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from soperator.importers.parts.report import UnreadableInputError
-from soperator.importers.slurm_conf.files import SlurmFiles, is_pattern, wanted_paths
+from soperator.importers.slurm_conf.files import DEEPEST_INCLUDE, SlurmFiles, is_pattern, wanted_paths
 
 #: The largest file that is read, and the most bytes of all files: an Include may name any folder.
 _LARGEST, _MOST = 4 << 20, 32 << 20
@@ -22,7 +22,8 @@ def read_slurm_files(given: Sequence[Path]) -> SlurmFiles:
         )
     files = SlurmFiles(str(main), {str(path): _text(path) for path in named})
     tried: set[str] = set()
-    while found := wanted_paths(files) - tried:
+    for _ in range(DEEPEST_INCLUDE + 1):
+        found = wanted_paths(files) - tried
         tried |= found
         paths = {path for each in found for path in _existing(each)} - files.texts.keys()
         for path in sorted(paths):
@@ -31,7 +32,11 @@ def read_slurm_files(given: Sequence[Path]) -> SlurmFiles:
                 raise UnreadableInputError(
                     f"{path}: the files that slurm.conf names have more than {_MOST >> 20} MiB: remove the Include that names it"
                 )
-    return files
+        if not paths:
+            return files
+    raise UnreadableInputError(
+        f"{main}: its includes are more than {DEEPEST_INCLUDE} levels deep: join some of the files"
+    )
 
 
 def _main_of(folder: Path) -> Path:

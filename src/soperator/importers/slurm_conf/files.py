@@ -3,6 +3,7 @@
 The texts come from the caller, which reads paths until `wanted_paths` names no further one. Source: slurm.conf(5), Include; parse_config.c of 24.11.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ SCRIPTS: Mapping[str, str] = {
     "taskprolog": "taskProlog",
     "taskepilog": "taskEpilog",
 }
+
+
+#: The most includes, each counted as often as it is read, and the most below each other.
+MOST_INCLUDES, DEEPEST_INCLUDE = 1000, 32
 
 
 @dataclass(frozen=True)
@@ -128,11 +133,16 @@ def cluster_name(files: SlurmFiles) -> str:
 
 
 def lines_with_includes(files: SlurmFiles) -> list[SourceLine]:
-    """Return the lines of slurm.conf, each Include replaced by the lines of its file; raises UnreadableInputError for a missing file or a circle."""
-    return list(_lines_of(files, files.main, cluster_name(files), ()))
+    """Return the lines of slurm.conf, each Include replaced by the lines of its file.
+
+    Raises UnreadableInputError for a missing file, a circle, and includes that are too many or too deep for a person to have written.
+    """
+    return list(_lines_of(files, files.main, cluster_name(files), (), itertools.count(1)))
 
 
-def _lines_of(files: SlurmFiles, path: str, cluster: str, above: tuple[str, ...]) -> Iterator[SourceLine]:
+def _lines_of(
+    files: SlurmFiles, path: str, cluster: str, above: tuple[str, ...], count: Iterator[int]
+) -> Iterator[SourceLine]:
     for line in logical_lines(files.texts[path]):
         each = SourceLine(files.place(path), line)
         if not line.include:
@@ -148,7 +158,9 @@ def _lines_of(files: SlurmFiles, path: str, cluster: str, above: tuple[str, ...]
         if found[0] == path or found[0] in above:
             chain = " includes ".join(map(files.place, (*above, path, found[0])))
             raise UnreadableInputError(f"{what}: the files include each other ({chain}): remove one of the lines")
-        yield from _lines_of(files, found[0], cluster, (*above, path))
+        if next(count) > MOST_INCLUDES:
+            raise UnreadableInputError(f"{what}: it is include number {MOST_INCLUDES + 1}: remove some of them")
+        yield from _lines_of(files, found[0], cluster, (*above, path), count)
 
 
 def lines_of_companion(files: SlurmFiles, name: str) -> list[SourceLine]:
