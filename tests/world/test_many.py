@@ -30,7 +30,7 @@ async def begin(town):
 
 
 async def test_each_cluster_has_objects_and_keys_of_its_own():
-    """All three have the same kinds of children, each owned by its own cluster, and no two keys are equal."""
+    """All three have the same kinds of children, each owned by its own cluster, and no two keys are equal. Claims of `demo` were there first."""
     async with operating(Town()) as town:
         await begin(town)
         kinds_of, keys = [], []
@@ -40,12 +40,14 @@ async def test_each_cluster_has_objects_and_keys_of_its_own():
             anchor = found["ConfigMap", f"{name}-anchor"]["metadata"]["uid"]
             owners = {owner["uid"] for each in found.values() for owner in each["metadata"].get("ownerReferences", ())}
             assert owners == {uid, anchor}
-            kinds_of.append(sorted(kind for kind, _ in found))
+            claims = {each for kind, each in found if kind == "PersistentVolumeClaim"}
+            assert claims == (set() if (namespace, name) == (NS, "demo") else {f"{name}-jail", f"{name}-state"})
+            kinds_of.append(sorted(kind for kind, _ in found if kind != "PersistentVolumeClaim"))
             secrets = {each: obj["data"] for (kind, each), obj in found.items() if kind == "Secret"}
             assert all(secrets[f"{each}-kept"] == secrets[each] for each in secrets if not each.endswith("-kept"))
             keys += [value for each, data in secrets.items() if not each.endswith("-kept") for value in data.values()]
         assert kinds_of[0] == kinds_of[1] == kinds_of[2]
-        assert {"StatefulSet", "Deployment", "NetworkPolicy", "PersistentVolumeClaim"} <= set(kinds_of[0])
+        assert {"StatefulSet", "Deployment", "NetworkPolicy"} <= set(kinds_of[0])
         assert len(keys) == len(set(keys)) == 12
 
 
