@@ -71,6 +71,7 @@ HISTORY = frozenset(
         "docs/reports/attack-loops-5.md",
         "docs/reports/attack-loops.md",
         "docs/reports/attack-net.md",
+        "docs/reports/attack-new-code.md",
         "docs/reports/bench-jail-beside.md",
         "docs/reports/issue-15.md",
         "docs/reports/prose.md",
