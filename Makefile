@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-backup test-logs soak soak-power chaos site zipapp release test-release
+.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-backup test-logs soak soak-power chaos site zipapp release test-release test-infra
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -83,6 +83,11 @@ test-release: venv machine ## a release, published in a registry on this machine
 	$(LOCAL) binaries
 	$(PYTHON) -m local.release.registry
 	SOPERATOR_RELEASE=yes pytest tests/release
+
+test-infra: venv ## the OpenTofu module in infra/ with a real OpenTofu, built the first time (15 min of CPU time), on an API server of its own
+	$(LOCAL) binaries
+	$(PYTHON) -m local.infra
+	SOPERATOR_INFRA=yes pytest tests/infra
 
 golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden --deselect tests/golden/test_version.py

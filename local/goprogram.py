@@ -26,21 +26,24 @@ def find(sources: Path, folder: str, program: str) -> Path | None:
     return path if path.exists() else None
 
 
-def build(sources: Path, folder: str, program: str, expected: str) -> Path:
-    """Return the path of a program, and build it if it is missing; `expected` says how long that takes."""
+def build(sources: Path, folder: str, program: str, expected: str, package: str = ".") -> Path:
+    """Return the path of a program, and build it if it is missing; `expected` says how long that takes.
+
+    `package` is what to build: the module in `sources` itself, or one that its go.mod names as a tool.
+    """
     path = place(sources, folder, program)
     with locked(path.parent.with_suffix(".lock")):
         if not path.exists():
             say(f"building {program}; {expected}")
-            _build(sources, path, cache() / folder / "go")
+            _build(sources, path, cache() / folder / "go", package)
     return path
 
 
-def _build(sources: Path, path: Path, folders: Path) -> None:
+def _build(sources: Path, path: Path, folders: Path, package: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     own = {"GOMODCACHE": f"{folders}/mod", "GOCACHE": f"{folders}/build", "CGO_ENABLED": "0"}
-    command = [str(golang.find()), *COMMAND, "-o", str(new), "."]
+    command = [str(golang.find()), *COMMAND, "-o", str(new), package]
     done = subprocess.run(
         command, cwd=sources, env=golang.environment() | own, capture_output=True, text=True, check=False
     )

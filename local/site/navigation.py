@@ -43,7 +43,15 @@ RUN = Section(
             "Install",
             (
                 "docs/start.md",
-                *_howto("move-in", "command-line", "publish-charts", "upgrade", "security-updates", "uninstall"),
+                *_howto(
+                    "move-in",
+                    "command-line",
+                    "publish-charts",
+                    "infrastructure-as-code",
+                    "upgrade",
+                    "security-updates",
+                    "uninstall",
+                ),
             ),
         ),
         Section("Users", _howto("users", "ssh", "directory", "rest")),

@@ -13,7 +13,9 @@ from soperator.api.base import API_VERSION, GROUP
 from soperator.cli.__main__ import app
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("infra/**/*.md")]
+)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
