@@ -22,8 +22,8 @@ locals {
     {
       cluster  = var.name
       jail     = { size = var.storage.jail_size }
-      state    = { size = coalesce(var.storage.state_size, " ") == " " ? "" : var.storage.state_size, accessMode = var.storage.state_access_mode }
-      database = { size = coalesce(var.storage.database_size, " ") == " " ? "" : var.storage.database_size }
+      state    = { size = var.storage.state_size == null ? "" : var.storage.state_size, accessMode = var.storage.state_access_mode }
+      database = { size = var.storage.database_size == null ? "" : var.storage.database_size }
     },
     var.storage.host_path == null ? {} : { hostPath = { path = var.storage.host_path } },
     var.storage.nfs == null ? {} : { nfs = { server = var.storage.nfs.server, path = var.storage.nfs.path, mountOptions = var.storage.nfs.mount_options } },

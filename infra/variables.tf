@@ -322,6 +322,10 @@ variable "node_sets" {
     error_message = "node_sets: power_saving.max_nodes is at least 1, and not smaller than min_nodes."
   }
   validation {
+    condition     = alltrue([for set in values(var.node_sets) : set.power_saving == null || length(setsubtract(["cpu", "memory"], keys(merge(set.requests, set.limits)))) == 0])
+    error_message = "node_sets: with power_saving Slurm must know the size of nodes that have no pod; set cpu and memory in limits or requests."
+  }
+  validation {
     condition     = alltrue([for set in values(var.node_sets) : try(contains(["nvidia", "amd"], set.gpu.vendor) && set.gpu.count >= 1 && set.gpu.count <= 64, true)])
     error_message = "node_sets: gpu.vendor is nvidia or amd, and gpu.count is 1 to 64; leave gpu out for nodes without GPUs."
   }

@@ -278,7 +278,7 @@ run "replicas_and_power_saving" {
   command = plan
 
   variables {
-    node_sets = { cpu = { replicas = 1, power_saving = { max_nodes = 4 } } }
+    node_sets = { cpu = { replicas = 1, power_saving = { max_nodes = 4 }, limits = { cpu = "8", memory = "32Gi" } } }
   }
 
   expect_failures = [var.node_sets]
@@ -298,7 +298,17 @@ run "more_awake_than_there_are" {
   command = plan
 
   variables {
-    node_sets = { cpu = { power_saving = { min_nodes = 5, max_nodes = 4 } } }
+    node_sets = { cpu = { power_saving = { min_nodes = 5, max_nodes = 4 }, limits = { cpu = "8", memory = "32Gi" } } }
+  }
+
+  expect_failures = [var.node_sets]
+}
+
+run "nodes_that_sleep_and_have_no_size" {
+  command = plan
+
+  variables {
+    node_sets = { cpu = { power_saving = { max_nodes = 4 }, limits = { cpu = "8" } } }
   }
 
   expect_failures = [var.node_sets]

@@ -26,6 +26,7 @@ MODULE = ROOT / "infra"
 EXAMPLES = sorted(path for path in (MODULE / "examples").iterdir())
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHB1dCB5b3VyIG93biBwdWJsaWMga2V5IGhlcmUsIG9r ann@laptop"
 CLOUD = re.compile(r"\b(?:aws|google|azurerm|oci|nebius)_\w+\.\w+(?:\.\w+|\[\d+\])*")
+VALUES = 'output "values" {\n  value = module.slurm.values\n}\n'
 FINALIZER = "slurm.soperator.io/jobs-of-a-test"
 
 pytestmark = [
@@ -119,6 +120,20 @@ def root(tmp_path: Path, kubernetes: Kubernetes) -> Path:
     return folder
 
 
+def destroy(tofu: Tofu, kubernetes: Kubernetes, folder: Path) -> None:
+    """Destroy everything, and let go of claims and volumes as Kubernetes' controllers would."""
+    tofu.must(folder, "destroy", "-auto-approve", "-no-color")
+    gone = '{"metadata":{"finalizers":null}}'
+    for name in kubernetes.names("pv"):
+        kubernetes.kubectl("patch", name, "--type=merge", "-p", gone)
+    for name in kubernetes.names("-n", "slurm", "pvc"):
+        kubernetes.kubectl("-n", "slurm", "patch", name, "--type=merge", "-p", gone)
+    assert kubernetes.names("-n", "slurm", "pvc,pv") == set()
+    # The API server removes a kind in the background.
+    for kind in sorted(name for name in kubernetes.names("crd") if "soperator.io" in name):
+        kubernetes.kubectl("wait", "--for=delete", kind, "--timeout=60s")
+
+
 def write_root(folder: Path, kubernetes: Kubernetes, replicas: int, timeout: str = "5s") -> None:
     """Write the call of the module: a cluster with two NodeSets and volumes in a folder of the Nodes."""
     (folder / "main.tf").write_text(f"""
@@ -136,6 +151,7 @@ module "slurm" {{
     cpu = {{ replicas = {replicas}, limits = {{ cpu = "8", memory = "32Gi" }}, drain = {{ timeout = "12h", on_timeout = "Requeue" }} }}
     gpu = {{
       power_saving = {{ max_nodes = 4 }}
+      limits       = {{ cpu = "120", memory = "1500Gi" }}
       gpu          = {{ vendor = "nvidia", count = 8, type = "h100" }}
       rdma         = {{ resources = {{ "rdma/hca" = "1" }} }}
       tolerations  = [{{ key = "nvidia.com/gpu" }}]
@@ -169,7 +185,7 @@ def test_the_modules_own_tests_pass(tofu: Tofu, tmp_path: Path):
     """`tofu test` runs every run of infra/tests, against a provider that does nothing."""
     shutil.copytree(MODULE, tmp_path / "infra")
     runs = sum(path.read_text().count('\nrun "') for path in (MODULE / "tests").iterdir())
-    assert f"Success! {runs} passed, 0 failed." in tofu.must(tmp_path / "infra", "test")
+    assert f"Success! {runs} passed, 0 failed." in tofu.must(tmp_path / "infra", "test", "-no-color")
 
 
 def test_each_condition_of_a_variable_has_a_value_that_it_refuses():
@@ -212,7 +228,7 @@ def test_an_apply_makes_the_objects_and_a_second_plan_is_empty(tofu: Tofu, kuber
         assert kubernetes.kubectl("-n", "slurm", "get", "nodeset/cpu", "-o", "jsonpath={.spec.replicas}") == "3"
         lint_values(json.loads(tofu.must(root, "output", "-json", "values")), kubernetes, root)
     finally:
-        tofu.must(root, "destroy", "-auto-approve", "-no-color")
+        destroy(tofu, kubernetes, root)
 
 
 def lint_values(values: list[str], kubernetes: Kubernetes, folder: Path) -> None:
@@ -243,9 +259,8 @@ def test_a_destroy_waits_for_the_jobs_and_keeps_the_operator_until_then(tofu: To
     again = tofu.run(root, "destroy", "-auto-approve", "-no-color")
     assert again.returncode == 1, "the second destroy waits again, though the release is gone"
     kubernetes.kubectl(*kept, json.dumps({"metadata": {"finalizers": None}}))
-    tofu.must(root, "destroy", "-auto-approve", "-no-color")
+    destroy(tofu, kubernetes, root)
     assert kubernetes.names("-n", "soperator-system", "deployment") == set()
-    assert not [name for name in kubernetes.names("crd") if "soperator.io" in name]
     assert {"namespace/slurm", "namespace/soperator-system"} <= kubernetes.names("namespace")
 
 
@@ -256,14 +271,14 @@ def test_the_module_call_of_an_example_makes_objects_that_kubernetes_accepts(
     """What comes from a cloud is a word here: those providers are not to be had."""
     text = (example / "slurm.tf").read_text()
     text = re.sub(r"\n  depends_on = .*\n", "\n", text).replace("local.folder", '"/mnt/shared"')
-    text = CLOUD.sub('"word"', text).replace(
+    text = CLOUD.sub('"/word"', text).replace(
         '  name          = "demo"', '  name     = "demo"\n  operator = { wait = false }'
     )
     text = re.sub(r"destroy_wait .*", 'destroy_wait = { kubectl = "true" }', text)
     declared = re.findall(r'^variable "(\w+)"', text, re.M)
     (root / "slurm.tf").write_text(text)
     used = set(re.findall(r"\bvar\.(\w+)", text)) - set(declared)
-    (root / "cloud.tf").write_text("".join(f'variable "{name}" {{}}\n' for name in sorted(used)))
+    (root / "cloud.tf").write_text("".join(f'variable "{name}" {{}}\n' for name in sorted(used)) + VALUES)
     values = {
         "charts": str(ROOT / "charts"),
         "chart_version": "0.1.0",
@@ -280,8 +295,9 @@ def test_the_module_call_of_an_example_makes_objects_that_kubernetes_accepts(
     try:
         tofu.must(root, "apply", "-auto-approve", "-no-color")
         assert kubernetes.names("-n", "slurm", "nodeset") == {"nodeset.slurm.soperator.io/gpu"}
+        lint_values(json.loads(tofu.must(root, "output", "-json", "values")), kubernetes, root)
     finally:
-        tofu.must(root, "destroy", "-auto-approve", "-no-color")
+        destroy(tofu, kubernetes, root)
 
 
 @each_example
