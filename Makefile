@@ -84,7 +84,7 @@ test-release: venv machine ## a release, published in a registry on this machine
 	$(PYTHON) -m local.release.registry
 	SOPERATOR_RELEASE=yes pytest tests/release
 
-test-infra: venv ## the OpenTofu module in infra/ with a real OpenTofu, built the first time (15 min of CPU time), on an API server of its own
+test-infra: venv ## the OpenTofu module in infra/ with a real OpenTofu, built the first time, on API servers of its own; needs no cluster
 	$(LOCAL) binaries
 	$(PYTHON) -m local.infra
 	SOPERATOR_INFRA=yes pytest tests/infra

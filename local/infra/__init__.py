@@ -21,12 +21,8 @@ def find() -> tuple[Path, Path] | None:
 
 def build() -> tuple[Path, Path]:
     """Return the paths of OpenTofu and of the provider, and build what is missing."""
-    tofu = goprogram.build(
-        *_TOFU, "the first build takes ten minutes of CPU time", "github.com/opentofu/opentofu/cmd/tofu"
-    )
-    helm = goprogram.build(
-        *_HELM, "the first build takes five minutes of CPU time", "github.com/hashicorp/terraform-provider-helm"
-    )
+    tofu = goprogram.build(*_TOFU, "the first build takes minutes", "github.com/opentofu/opentofu/cmd/tofu")
+    helm = goprogram.build(*_HELM, "the first build takes minutes", "github.com/hashicorp/terraform-provider-helm")
     return tofu, helm
 
 

@@ -87,12 +87,13 @@ def tofu(tmp_path_factory: pytest.TempPathFactory) -> Tofu:
     return Tofu(program, configuration)
 
 
-@pytest.fixture(scope="session")
-def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernetes]:
-    """An API server for all tests of this file."""
+@pytest.fixture
+def kubernetes(tmp_path: Path) -> Iterator[Kubernetes]:
+    """An API server of the test's own: claims and kinds that another test deleted would go away later than it ends."""
     programs = find_binaries()
     assert programs, "kube-apiserver is not built: `make built`"
-    folder = tmp_path_factory.mktemp("kubernetes")
+    folder = tmp_path / "kubernetes"
+    folder.mkdir()
     plane = ControlPlane(programs, folder)
     try:
         plane.start()
@@ -118,20 +119,6 @@ def root(tmp_path: Path, kubernetes: Kubernetes) -> Path:
         f'provider "helm" {{\n  kubernetes {{\n    config_path = "{kubernetes.kubeconfig}"\n  }}\n}}\n'
     )
     return folder
-
-
-def destroy(tofu: Tofu, kubernetes: Kubernetes, folder: Path) -> None:
-    """Destroy everything, and let go of claims and volumes as Kubernetes' controllers would."""
-    tofu.must(folder, "destroy", "-auto-approve", "-no-color")
-    gone = '{"metadata":{"finalizers":null}}'
-    for name in kubernetes.names("pv"):
-        kubernetes.kubectl("patch", name, "--type=merge", "-p", gone)
-    for name in kubernetes.names("-n", "slurm", "pvc"):
-        kubernetes.kubectl("-n", "slurm", "patch", name, "--type=merge", "-p", gone)
-    assert kubernetes.names("-n", "slurm", "pvc,pv") == set()
-    # The API server removes a kind in the background.
-    for kind in sorted(name for name in kubernetes.names("crd") if "soperator.io" in name):
-        kubernetes.kubectl("wait", "--for=delete", kind, "--timeout=60s")
 
 
 def write_root(folder: Path, kubernetes: Kubernetes, replicas: int, timeout: str = "5s") -> None:
@@ -228,7 +215,7 @@ def test_an_apply_makes_the_objects_and_a_second_plan_is_empty(tofu: Tofu, kuber
         assert kubernetes.kubectl("-n", "slurm", "get", "nodeset/cpu", "-o", "jsonpath={.spec.replicas}") == "3"
         lint_values(json.loads(tofu.must(root, "output", "-json", "values")), kubernetes, root)
     finally:
-        destroy(tofu, kubernetes, root)
+        tofu.must(root, "destroy", "-auto-approve", "-no-color")
 
 
 def lint_values(values: list[str], kubernetes: Kubernetes, folder: Path) -> None:
@@ -259,8 +246,10 @@ def test_a_destroy_waits_for_the_jobs_and_keeps_the_operator_until_then(tofu: To
     again = tofu.run(root, "destroy", "-auto-approve", "-no-color")
     assert again.returncode == 1, "the second destroy waits again, though the release is gone"
     kubernetes.kubectl(*kept, json.dumps({"metadata": {"finalizers": None}}))
-    destroy(tofu, kubernetes, root)
+    tofu.must(root, "destroy", "-auto-approve", "-no-color")
     assert kubernetes.names("-n", "soperator-system", "deployment") == set()
+    kinds = json.loads(kubernetes.kubectl("get", "crd", "-o", "json"))["items"]
+    assert [kind["metadata"]["name"] for kind in kinds if "deletionTimestamp" not in kind["metadata"]] == []
     assert {"namespace/slurm", "namespace/soperator-system"} <= kubernetes.names("namespace")
 
 
@@ -297,7 +286,7 @@ def test_the_module_call_of_an_example_makes_objects_that_kubernetes_accepts(
         assert kubernetes.names("-n", "slurm", "nodeset") == {"nodeset.slurm.soperator.io/gpu"}
         lint_values(json.loads(tofu.must(root, "output", "-json", "values")), kubernetes, root)
     finally:
-        destroy(tofu, kubernetes, root)
+        tofu.must(root, "destroy", "-auto-approve", "-no-color")
 
 
 @each_example
