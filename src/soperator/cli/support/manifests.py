@@ -60,7 +60,7 @@ class YamlLoader(yaml.SafeLoader):
         self._depth += 1
         try:
             if self._depth > _DEEPEST:
-                where = self.peek_event().start_mark
+                where = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # the stubs of PyYAML say no type
                 raise yaml.composer.ComposerError(None, None, f"it is more than {_DEEPEST} levels deep", where)
             return super().compose_node(parent, index)
         finally:
