@@ -18,7 +18,7 @@ def package(folder: Path, name: str, version: str) -> None:
     described = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: Us <us@localhost>\n"
     (tree / "DEBIAN/control").write_text(f"{described}Description: for a test\n")
     done = subprocess.run(
-        ["dpkg-deb", "--build", tree, folder / f"{name}.deb"], capture_output=True, text=True, check=False
+        ["dpkg-deb", "-Znone", "--build", tree, folder / f"{name}.deb"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
