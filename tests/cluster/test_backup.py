@@ -273,7 +273,9 @@ def test_a_store_that_is_away_is_named(kept: Lab, folder: Path) -> None:
 @in_full
 def test_a_lost_cluster_comes_back_from_a_store(kept: Lab, store: s3.Store) -> None:
     """With its queue and its host keys; a living one is refused, and one byte that is another one is found before anything is touched."""
-    queued = [kept.ssh("alice", "sbatch --parsable -H -o /dev/null --wrap true").strip() for _ in range(3)]
+    made = {kept.ssh("alice", "sbatch --parsable -H -o /dev/null --wrap true").strip() for _ in range(3)}
+    queued = job_ids(kept)
+    assert made <= queued
     key = kept.ssh("root", HOST_KEY)
     assert offsite(kept, "last") == ("BackedUp", "")
     refused = restore(kept, place=S3_PLACE)
@@ -297,5 +299,9 @@ def test_a_lost_cluster_comes_back_from_a_store(kept: Lab, store: s3.Store) -> N
     kept.wait_available(300)
     kept.timings.note("restore of a small cluster from a store, until it is available", time.monotonic() - began)
     assert kept.ssh("root", HOST_KEY) == key
-    found = json.loads(kept.ssh("root", "squeue -h --json"))["jobs"]
-    assert sorted(str(each["job_id"]) for each in found) == queued
+    assert job_ids(kept) == queued
+
+
+def job_ids(lab: Lab) -> set[str]:
+    """Return the jobs in the queue."""
+    return {str(each["job_id"]) for each in json.loads(lab.ssh("root", "squeue -h --json"))["jobs"]}
