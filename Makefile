@@ -95,6 +95,8 @@ golden: venv ## rewrite the golden objects from the renderer
 
 # So many processes for tests without a cluster; each collects all of them first.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 8 --dist worksteal
+# Unit tests wait for one another's processes and clocks now and then: half as many workers again as cores.
+UNITS := --numprocesses $(shell n=$$(nproc); n=$$((n + n / 2)); echo $$((n > 8 ? 8 : n))) --dist worksteal
 # Properties are tried on a quarter of their inputs, and what waits on the clock is left out, but in `make test`.
 FEW := yes
 PURE := $(addprefix tests/unit/,api checks cli reconcile crdgen importers policy kube observe render runtime slurm slurmrest) tests/golden
@@ -112,7 +114,7 @@ check: venv machine ## format, lint, types, layers, unit and golden tests; a min
 	mypy
 	lint-imports --verbose 2>&1 | tail -n 4
 	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|/serve$$|^\.ci/run$$' | grep -v '^tests/golden/')
-	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) $(if $(FEW),-m 'not slow') tests/unit tests/golden
+	SOPERATOR_FEW=$(FEW) pytest $(UNITS) $(if $(FEW),-m 'not slow') tests/unit tests/golden
 
 world: venv machine ## the operator's loops against a Kubernetes API and a Slurm in memory, with every crash and failed call; two minutes
 	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) tests/world

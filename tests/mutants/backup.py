@@ -71,6 +71,13 @@ BACKUP = [
     ),
     Mutant(
         f"{AGENT}/take.py",
+        "    state.wait_for_save(folders.state, since)\n",
+        "",
+        "jobs that were submitted just before a backup",
+        (f"{UNIT}/test_restic.py",),
+    ),
+    Mutant(
+        f"{AGENT}/take.py",
         "    restic.check(_SAMPLE)\n",
         "",
         "the good backups of a repository that is being damaged",

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import get_args
 
@@ -161,11 +162,14 @@ def test_a_snapshot_is_named_without_doubt(tmp_path, name, found):
             restic.resolve(name)
 
 
-def test_nothing_is_removed_from_a_repository_that_fails_the_check(tmp_path):
-    """Without a good check the old backups stay."""
+def test_nothing_is_removed_from_a_repository_that_fails_the_check(tmp_path, monkeypatch):
+    """Without a good check the old backups stay. Each backup waits for the jobs that slurmctld had when it began."""
+    from soperator.agents.backup import state
     from soperator.agents.backup.take import BackupTask, Folders, take
     from tests.unit.agents.backup.test_state import header, save
 
+    waits = []
+    monkeypatch.setattr(state, "wait_for_save", lambda source, since: waits.append((source, time.time() - since < 60)))
     for name in ("state", "secrets", "objects", "backup", "keys"):
         (tmp_path / name).mkdir()
     save(tmp_path / "state", {"clustername": b"demo", "job_state": header(42)})
@@ -187,6 +191,7 @@ def test_nothing_is_removed_from_a_repository_that_fails_the_check(tmp_path):
     assert (tmp_path / "keys/demo-auth-key/slurm.key").read_bytes() == b"\0key"
     manifest = json.loads((tmp_path / "backup/manifest.json").read_text())
     assert (manifest["format"], manifest["slurm"], manifest["nextJobId"]) == (1, "24.11.5", 42)
+    assert waits == [(tmp_path / "state", True)] * 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
