@@ -3,9 +3,7 @@
 It is not part of the local cluster: its build takes two minutes of CPU time, and only those tests need it.
 """
 
-import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -14,12 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from local import golang
-from local.paths import cache, locked
-from local.progress import Failure, say
+from local import goprogram
+from local.progress import Failure
 
-SOURCES = Path(__file__).resolve().parent / "s3"
-COMMAND = ("build", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", "-s -w")
+_PROGRAM = (Path(__file__).resolve().parent / "s3", "s3", "versitygw")
 _PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
 _STARTS_S = 20.0
 
@@ -35,27 +31,14 @@ class Store:
     folder: Path
 
 
-def _place() -> Path:
-    """Return the path of the server: its folder's name is a hash of all inputs."""
-    digest = hashlib.sha256(repr((COMMAND, _PACKAGE)).encode())
-    for file in sorted(SOURCES.iterdir()):
-        digest.update(f"{file.name}\0".encode() + file.read_bytes())
-    return cache() / "s3" / digest.hexdigest()[:16] / "versitygw"
-
-
 def find() -> Path | None:
     """Return the path of the server; None if it is not built."""
-    place = _place()
-    return place if place.exists() else None
+    return goprogram.find(*_PROGRAM)
 
 
 def build() -> Path:
     """Return the path of the server, and build it if it is missing."""
-    place = _place()
-    with locked(place.parent.with_suffix(".lock")):
-        if not place.exists():
-            _build(place)
-    return place
+    return goprogram.build(*_PROGRAM, "the first build takes two minutes of CPU time", _PACKAGE)
 
 
 @contextmanager
@@ -89,21 +72,6 @@ def _make_certificate(key: Path, certificate: Path, address: str) -> None:
     done = subprocess.run(made, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure(f"openssl made no certificate: {done.stderr[-500:]}")
-
-
-def _build(place: Path) -> None:
-    say("building versitygw, a server with the API of S3; the first build takes two minutes of CPU time")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new, folders = place.with_suffix(".new"), cache() / "s3" / "go"
-    own = {"GOMODCACHE": f"{folders}/mod", "GOCACHE": f"{folders}/build", "CGO_ENABLED": "0"}
-    command = [str(golang.find()), *COMMAND, "-o", str(new), _PACKAGE]
-    done = subprocess.run(
-        command, cwd=SOURCES, env=golang.environment() | own, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise Failure(f"versitygw was not built:\n{done.stderr[-2000:]}")
-    new.replace(place)
-    shutil.rmtree(folders, ignore_errors=True)
 
 
 if __name__ == "__main__":

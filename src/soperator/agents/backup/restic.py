@@ -132,9 +132,9 @@ class Restic:
             )
         return chosen[0]
 
-    def _run(self, *words: str, accepted: Sequence[int] = ()) -> subprocess.CompletedProcess[str]:
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run([*self.program, *words], capture_output=True, text=True, check=False)
-        if done.returncode and done.returncode not in accepted:
+        if done.returncode:
             raise failure(words[0], done.returncode, done.stderr or done.stdout)
         return done
 
