@@ -8,9 +8,9 @@ from soperator.importers.nebius.checks import health_check
 from soperator.importers.nebius.cluster import cluster_spec, login_submounts
 from soperator.importers.nebius.nodesets import WORKER, from_cluster, from_nodeset, has_workers
 from soperator.importers.nebius.partitions import features, nodes_of
-from soperator.importers.parts.fields import ForeignFields, ForeignObject, in_order
+from soperator.importers.parts.fields import ForeignFields, ForeignObject, in_order, objects_of_cluster
 from soperator.importers.parts.names import cluster_label, dns_label, nodeset_name
-from soperator.importers.parts.report import Imported, ImportReport, UnreadableInputError, our_object
+from soperator.importers.parts.report import Imported, ImportReport, our_object
 
 GROUP = "slurm.nebius.ai"
 _KINDS = ("SlurmCluster", "NodeSet", "ActiveCheck")
@@ -18,20 +18,9 @@ _KINDS = ("SlurmCluster", "NodeSet", "ActiveCheck")
 
 def import_nebius(objects: Sequence[ForeignObject]) -> Imported:
     """Return our objects, and an entry for every field of the given ones; raises UnreadableInputError for objects of another kind or shape."""
-    report, mine = ImportReport(), [each for each in objects if each.group == GROUP]
-    for each in mine:
-        if each.kind not in _KINDS and each.kind not in reasons.OTHER_KINDS:
-            known = ", ".join((*_KINDS, *reasons.OTHER_KINDS))
-            raise UnreadableInputError(
-                f"{each.place}: unknown kind of {GROUP}: remove the object; the import knows {known}"
-            )
-    clusters = [each for each in mine if each.kind == "SlurmCluster"]
-    if len(clusters) != 1:
-        found = ", ".join(each.name for each in clusters) or "none"
-        raise UnreadableInputError(
-            f"the objects have {len(clusters)} SlurmClusters ({found}): give the objects of one cluster"
-        )
-    made = _converted(clusters[0], mine, _config_maps(objects), report)
+    report = ImportReport()
+    mine, cluster = objects_of_cluster(objects, GROUP, _KINDS, reasons.OTHER_KINDS)
+    made = _converted(cluster, mine, _config_maps(objects), report)
     _report_others(objects, mine, report)
     return Imported(tuple(made), in_order(report.entries, objects))
 

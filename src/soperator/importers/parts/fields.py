@@ -5,7 +5,7 @@ lost. Fields that Kubernetes itself fills in, and the status, are not settings a
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -66,6 +66,28 @@ def foreign_objects(source: str, documents: Sequence[object]) -> list[ForeignObj
         elif document is not None:
             found.append(_foreign_object(source, document))
     return found
+
+
+def objects_of_cluster(
+    objects: Sequence[ForeignObject], group: str, kinds: Sequence[str], others: Iterable[str]
+) -> tuple[list[ForeignObject], ForeignObject]:
+    """Return the objects of a group, and the only one of its first kind, which is the cluster.
+
+    Raises UnreadableInputError for a kind that is neither in `kinds` nor in `others`, and for none or several clusters.
+    """
+    mine, known = [each for each in objects if each.group == group], (*kinds, *others)
+    for each in mine:
+        if each.kind not in known:
+            raise UnreadableInputError(
+                f"{each.place}: unknown kind of {group}: remove the object; the import knows {', '.join(known)}"
+            )
+    clusters = [each for each in mine if each.kind == kinds[0]]
+    if len(clusters) != 1:
+        found = ", ".join(each.name for each in clusters) or "none"
+        raise UnreadableInputError(
+            f"the objects have {len(clusters)} {kinds[0]}s ({found}): give the objects of one cluster"
+        )
+    return mine, clusters[0]
 
 
 def _foreign_object(source: str, document: object) -> ForeignObject:

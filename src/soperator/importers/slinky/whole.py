@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from soperator.importers.parts.fields import ForeignFields, ForeignObject, in_order
+from soperator.importers.parts.fields import ForeignFields, ForeignObject, in_order, objects_of_cluster
 from soperator.importers.parts.names import cluster_label, nodeset_name
 from soperator.importers.parts.report import KEEP, Imported, ImportReport, UnreadableInputError, our_object
 from soperator.importers.slinky import pods, reasons, services
@@ -18,21 +18,10 @@ Parts = Mapping[str, list[ForeignFields]]
 
 def import_slinky(objects: Sequence[ForeignObject]) -> Imported:
     """Return our objects, and an entry for every field of the given ones; raises UnreadableInputError for objects of another kind or shape."""
-    report, mine = ImportReport(), [each for each in objects if each.group == GROUP]
-    for each in mine:
-        if each.kind not in _KINDS and each.kind not in reasons.OTHER_KINDS:
-            known = ", ".join((*_KINDS, *reasons.OTHER_KINDS))
-            raise UnreadableInputError(
-                f"{each.place}: unknown kind of {GROUP}: remove the object; the import knows {known}"
-            )
-    controllers = [each for each in mine if each.kind == "Controller"]
-    if len(controllers) != 1:
-        found = ", ".join(each.name for each in controllers) or "none"
-        raise UnreadableInputError(
-            f"the objects have {len(controllers)} Controllers ({found}): give the objects of one cluster"
-        )
-    fields = ForeignFields(controllers[0].place, controllers[0].data, report)
-    made = _converted(fields, controllers[0], mine, _config_maps(objects, controllers[0].namespace))
+    report = ImportReport()
+    mine, controller = objects_of_cluster(objects, GROUP, _KINDS, reasons.OTHER_KINDS)
+    fields = ForeignFields(controller.place, controller.data, report)
+    made = _converted(fields, controller, mine, _config_maps(objects, controller.namespace))
     _report_others(objects, referenced(fields), report)
     return Imported(tuple(made), in_order(report.entries, objects))
 
