@@ -20,15 +20,17 @@ def read_slurm_files(given: Sequence[Path]) -> SlurmFiles:
         raise UnreadableInputError(
             f"-f: {shown}: none of the files is slurm.conf: give it, or the folder that contains it"
         )
-    files = SlurmFiles(str(main), {str(path): _text(path) for path in named})
+    texts = {str(path): _text(path) for path in named}
+    files, size = SlurmFiles(str(main), texts), sum(map(len, texts.values()))
     tried: set[str] = set()
     for _ in range(DEEPEST_INCLUDE + 1):
         found = wanted_paths(files) - tried
         tried |= found
-        paths = {path for each in found for path in _existing(each)} - files.texts.keys()
+        paths = {path for each in found for path in _existing(each)} - texts.keys()
         for path in sorted(paths):
-            files = SlurmFiles(files.main, {**files.texts, path: _text(Path(path))})
-            if sum(map(len, files.texts.values())) > _MOST:
+            texts[path] = _text(Path(path))
+            size += len(texts[path])
+            if size > _MOST:
                 raise UnreadableInputError(
                     f"{path}: the files that slurm.conf names have more than {_MOST >> 20} MiB: remove the Include that names it"
                 )
